@@ -1,0 +1,18 @@
+"""Where work runs: nodes and their ranks, gangs with a deadline, outcomes as data."""
+
+from .context import RankContext
+from .trials import Cluster, Finished, Node, Outcome, Raised, Rank, Round, TimedOut, Trial, WorkerLost
+
+__all__ = [
+    "Cluster",
+    "Finished",
+    "Node",
+    "Outcome",
+    "Raised",
+    "Rank",
+    "RankContext",
+    "Round",
+    "TimedOut",
+    "Trial",
+    "WorkerLost",
+]

@@ -1,0 +1,49 @@
+"""Evidence: the metric catalogue, the records, and the run directory they are written to."""
+
+from .header import FORMAT, TIERS, Device, Document, Launcher, Promised, RunHeader, Segment, Tier
+from .metrics import CATALOGUE, Metric, is_metric, metric, value_of
+from .reading import Problem, Run, RunError, read_run
+from .readings import AnyReading, Missing, Noticed, Observed, Reading, reading
+from .records import AnyRecord, Event, Fact, Fill, Measurement, NotMeasured, Params, TrialPlan, measured
+from .subjects import Subject, node_name, parse_subject
+from .writing import RunWriter
+
+__all__ = [
+    "CATALOGUE",
+    "FORMAT",
+    "TIERS",
+    "AnyReading",
+    "AnyRecord",
+    "Device",
+    "Document",
+    "Event",
+    "Fact",
+    "Fill",
+    "Launcher",
+    "Measurement",
+    "Metric",
+    "Missing",
+    "NotMeasured",
+    "Noticed",
+    "Observed",
+    "Params",
+    "Problem",
+    "Promised",
+    "Reading",
+    "Run",
+    "RunError",
+    "RunHeader",
+    "RunWriter",
+    "Segment",
+    "Subject",
+    "Tier",
+    "TrialPlan",
+    "is_metric",
+    "measured",
+    "metric",
+    "node_name",
+    "parse_subject",
+    "read_run",
+    "reading",
+    "value_of",
+]

@@ -1,0 +1,288 @@
+"""Reading a run directory: untrusted input, streamed, with every defect kept as a Problem.
+
+A run may come from a provider by e-mail. Nothing in it is executed, no link is followed, nothing outside the
+directory is read, and lines and files have limits. What cannot be read is a problem, never a silent gap: any problem
+makes the check `evidence.complete` not measured.
+"""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Literal, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from .header import FORMAT, RunHeader
+from .records import AnyRecord, Event, Fact, Measurement, NotMeasured, TrialPlan
+
+LONGEST_LINE = 4 * 2**20
+LARGEST_FILE = 4 * 2**30
+LARGEST_HEADER = 16 * 2**20
+MOST_RECORDS = 20_000_000
+
+RECORD_FILES = ("plan.jsonl", "facts.jsonl", "measurements.jsonl", "events.jsonl")
+_TYPE_OF: dict[str, object] = {
+    "plan.jsonl": TrialPlan,
+    "facts.jsonl": Fact,
+    "measurements.jsonl": Measurement | NotMeasured,
+    "events.jsonl": Event,
+}
+
+
+class RunError(Exception):
+    """Something is wrong with a run directory that the user can mend; the message is one line."""
+
+
+class Problem(Struct, frozen=True, kw_only=True):
+    """A defect of the evidence: where, and what."""
+
+    kind: Literal["unreadable", "gap", "duplicate", "unfinished", "count", "checksum", "missing", "foreign"]
+    place: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.detail}"
+
+
+class Run(Struct, kw_only=True):
+    """A run as read. `problems` is empty only for a run that is whole. Records are sorted by number.
+
+    `measurements` and `not_measured` hold the records in force: those of a trial that a cut run began twice count
+    from its last beginning.
+    """
+
+    path: Path
+    header: RunHeader
+    plans: list[TrialPlan]
+    facts: list[Fact]
+    measurements: list[Measurement]
+    not_measured: list[NotMeasured]
+    events: list[Event]
+    problems: list[Problem]
+    last_number: int
+    line_counts: dict[str, int]
+
+    @property
+    def complete(self) -> bool:
+        """Whether the evidence is whole: nothing lost, doubled, torn, unreadable, altered or unfinished."""
+        return not self.problems
+
+    def fact(self, subject: str, key: str) -> bool | int | float | str | None:
+        """The last value seen of a fact, or None."""
+        found = [fact.value for fact in self.facts if fact.subject == subject and fact.key == key]
+        return found[-1] if found else None
+
+    @property
+    def started(self) -> datetime | None:
+        """When the first segment began (UTC)."""
+        return self.header.segments[0].start if self.header.segments else None
+
+    @property
+    def ended(self) -> datetime | None:
+        """When the last event happened (UTC)."""
+        return self.events[-1].time if self.events else None
+
+
+def read_run(path: Path) -> Run:
+    """Read a run directory. Raises RunError where it is none, or of a newer format, or its run.json is unreadable."""
+    problems: list[Problem] = []
+    header = read_header(path)
+    by_file: dict[str, list[AnyRecord]] = {name: list(_records(path, name, problems)) for name in RECORD_FILES}
+    everything = [record for records in by_file.values() for record in records]
+    numbers = [record.number or 0 for record in everything]
+    problems += _sequence_problems(numbers)
+    problems += _finish_problems(by_file)
+    problems += checksum_problems(path)
+    current = _in_force(by_file)
+    return Run(
+        path=path,
+        header=header,
+        plans=_sorted(current["plan.jsonl"], TrialPlan),
+        facts=_sorted(current["facts.jsonl"], Fact),
+        measurements=_sorted(current["measurements.jsonl"], Measurement),
+        not_measured=_sorted(current["measurements.jsonl"], NotMeasured),
+        events=_sorted(current["events.jsonl"], Event),
+        problems=problems,
+        last_number=max(numbers, default=0),
+        line_counts={name: len(records) for name, records in by_file.items()},
+    )
+
+
+def read_header(path: Path) -> RunHeader:
+    """Read run.json. Raises RunError, in one line, where the path is no run that this version can read."""
+    file = path / "run.json"
+    if not path.is_dir() or not _is_plain_file(file):
+        raise RunError(f"{path} is not a run directory: it has no run.json")
+    if file.stat().st_size > LARGEST_HEADER:
+        raise RunError(f"{file} is over {LARGEST_HEADER >> 20} MiB: not read")
+    content = _bytes_of(file)
+    try:
+        version = msgspec.json.decode(content, type=_Version).format
+        if version > FORMAT:
+            raise RunError(
+                f"{path} has run format {version}, this hwlottery reads up to {FORMAT}: use a newer hwlottery"
+            )
+        return msgspec.json.decode(content, type=RunHeader)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise RunError(f"{file} cannot be read: {_one_line(error)}") from error
+
+
+class _Version(Struct):
+    format: int
+
+
+def _records(path: Path, name: str, problems: list[Problem]) -> Iterator[AnyRecord]:
+    """Decode one record file line by line; what cannot be decoded is a problem and the next line goes on."""
+    file = path / name
+    if not _is_plain_file(file):
+        problems.append(Problem(kind="missing", place=name, detail="the file is not there"))
+        return
+    if file.stat().st_size > LARGEST_FILE:
+        problems.append(Problem(kind="unreadable", place=name, detail=f"over {LARGEST_FILE >> 30} GiB: not read"))
+        return
+    decoder = msgspec.json.Decoder(_TYPE_OF[name])
+    for place, line in _lines(file, problems):
+        try:
+            record: AnyRecord = decoder.decode(line)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            problems.append(Problem(kind="unreadable", place=f"{name}:{place}", detail=_one_line(error)))
+            continue
+        if record.number is None:
+            problems.append(Problem(kind="unreadable", place=f"{name}:{place}", detail="no number"))
+            continue
+        yield record
+
+
+def _lines(file: Path, problems: list[Problem]) -> Iterator[tuple[int, bytes]]:
+    """Lines with their place, each at most LONGEST_LINE bytes; a longer one is a problem and ends the reading."""
+    with file.open("rb") as opened:
+        for place in range(1, MOST_RECORDS + 2):
+            line = opened.readline(LONGEST_LINE + 1)
+            if not line:
+                return
+            if len(line) > LONGEST_LINE or place > MOST_RECORDS:
+                what = f"over {LONGEST_LINE >> 20} MiB" if len(line) > LONGEST_LINE else "too many lines"
+                problems.append(Problem(kind="unreadable", place=f"{file.name}:{place}", detail=what))
+                return
+            if not line.endswith(b"\n"):
+                problems.append(Problem(kind="unreadable", place=f"{file.name}:{place}", detail="torn: no line end"))
+                return
+            yield place, line
+
+
+def _sequence_problems(numbers: list[int]) -> Iterator[Problem]:
+    seen = Counter(numbers)
+    doubled = [number for number, times in seen.items() if times > 1]
+    if doubled:
+        yield Problem(kind="duplicate", place="records", detail=f"{_several(doubled)} stand more than once")
+    lost = (
+        sorted(set(range(1, max(numbers, default=0) + 1)) - seen.keys()) if len(seen) != max(numbers, default=0) else []
+    )
+    if lost:
+        yield Problem(kind="gap", place="records", detail=f"{_several(lost)} are missing")
+
+
+def _finish_problems(by_file: dict[str, list[AnyRecord]]) -> Iterator[Problem]:
+    """The last record of a finished run is run_finished, with the last number and the counts of lines."""
+    everything = [record for records in by_file.values() for record in records]
+    last = max(everything, key=lambda record: record.number or 0, default=None)
+    if not isinstance(last, Event) or last.kind != "run_finished":
+        yield Problem(kind="unfinished", place="events.jsonl", detail="the run did not finish")
+        return
+    if last.last_number != last.number:
+        yield Problem(kind="count", place="events.jsonl", detail="run_finished names another last number")
+    counts = {name: len(records) for name, records in by_file.items() if records}
+    if last.counts != counts:
+        yield Problem(kind="count", place="events.jsonl", detail=f"run_finished counts {last.counts}, found {counts}")
+
+
+_SUM_LINE = re.compile(r"(?P<sum>[0-9a-f]{64})  (?P<name>[^\x00-\x1f\x7f]{1,400})")
+
+
+def checksum_problems(path: Path) -> Iterator[Problem]:
+    """What SHA256SUMS does not confirm: altered, missing, unlisted or linked files, or sums that cannot be read."""
+    file = path / "SHA256SUMS"
+    if not _is_plain_file(file) or file.stat().st_size > LARGEST_HEADER:
+        yield Problem(kind="missing", place="SHA256SUMS", detail="no checksums: the run did not finish")
+        return
+    lines = _bytes_of(file).decode("utf-8", "replace").splitlines()
+    matches = [_SUM_LINE.fullmatch(line) for line in lines]
+    if not all(matches):
+        yield Problem(kind="unreadable", place="SHA256SUMS", detail="a line is no checksum")
+    listed = {found["name"]: found["sum"] for found in matches if found}
+    if len(listed) != len(lines):
+        yield Problem(kind="duplicate", place="SHA256SUMS", detail="a file stands more than once")
+    present = {entry.relative_to(path).as_posix(): entry for entry in _entries(path)}
+    for name in sorted(listed.keys() - present.keys()):
+        yield Problem(kind="missing", place=_shown(name), detail="listed in SHA256SUMS, not there")
+    for name, entry in sorted(present.items()):
+        if entry.is_symlink() or not entry.is_file():
+            yield Problem(kind="foreign", place=_shown(name), detail="a link or special file: not followed")
+        elif name not in listed:
+            yield Problem(kind="foreign", place=_shown(name), detail="not listed in SHA256SUMS")
+        elif _digest(entry) != listed[name]:
+            yield Problem(kind="checksum", place=_shown(name), detail="differs from its SHA-256")
+
+
+def _entries(path: Path) -> Iterator[Path]:
+    """What the sums must cover, links included but never followed."""
+    for name in ("run.json", *RECORD_FILES):
+        if (path / name).exists() or (path / name).is_symlink():
+            yield path / name
+    for folder in (path / "telemetry", path / "logs"):
+        if folder.is_symlink():
+            yield folder
+        elif folder.is_dir():
+            yield from (entry for entry in folder.rglob("*") if entry.is_symlink() or not entry.is_dir())
+
+
+def _in_force(by_file: dict[str, list[AnyRecord]]) -> dict[str, list[AnyRecord]]:
+    """Leave out what a trial wrote before its last beginning: a cut run that went on began it again."""
+    begun: dict[str, int] = {}
+    for plan in by_file["plan.jsonl"]:
+        if plan.trial is not None:
+            begun[plan.trial] = max(begun.get(plan.trial, 0), plan.number or 0)
+    return {
+        name: [r for r in records if r.trial is None or (r.number or 0) >= begun.get(r.trial, 0)]
+        for name, records in by_file.items()
+    }
+
+
+_R = TypeVar("_R", Fact, Measurement, NotMeasured, Event, TrialPlan)
+
+
+def _sorted(records: list[AnyRecord], kind: type[_R]) -> list[_R]:
+    return sorted((r for r in records if isinstance(r, kind)), key=lambda record: record.number or 0)
+
+
+def _is_plain_file(file: Path) -> bool:
+    return file.is_file() and not file.is_symlink()
+
+
+def _bytes_of(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise RunError(f"cannot read {file}: {error.strerror}") from error
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def _several(numbers: list[int]) -> str:
+    shown = ", ".join(str(number) for number in sorted(numbers)[:5])
+    return f"{len(numbers)} record numbers ({shown}{', …' if len(numbers) > 5 else ''})"
+
+
+def _shown(name: str) -> str:
+    return name.encode("ascii", "backslashreplace").decode()[:200]
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:300] or type(error).__name__

@@ -1,0 +1,222 @@
+"""The records of a run: Fact, Measurement, NotMeasured, Event, and TrialPlan.
+
+Each carries a number from one sequence that runs through the whole run, so that a lost, doubled or torn record
+shows as a gap. They are msgspec Structs: 400,000 of them are read in seconds. A record is made without a number;
+the writer of the run directory gives it one.
+"""
+
+import math
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+Scalar = bool | int | float | str
+Params = dict[str, Scalar]
+Number = Annotated[int, Meta(ge=1)]
+SubjectText = Annotated[str, Meta(min_length=1, max_length=512)]
+Name = Annotated[str, Meta(min_length=1, max_length=128)]
+Detail = Annotated[str, Meta(max_length=4000)]
+
+Reason = Literal[
+    "skipped_by_profile",  # the profile leaves it out
+    "tool_missing",  # a program or library is not installed
+    "unsupported",  # this device or platform cannot do it
+    "timeout",  # the trial's deadline passed
+    "died",  # a rank, worker or node ended during the trial
+    "raised",  # the probe's code raised
+    "parse_error",  # a tool's output could not be read
+    "not_finite",  # the value was NaN or infinite
+    "closed_to_tenant",  # no permission from where we stand
+    "no_reference",  # nothing to divide by: an unknown accelerator
+    "not_returned",  # the trial ended well but this value never came
+    "interrupted",  # the run was stopped first
+]
+Severity = Literal["info", "warning", "error", "fatal"]
+TrialOutcome = Literal["finished", "raised", "timed_out", "worker_lost", "interrupted"]
+EventKind = Literal[
+    "run_started",
+    "run_finished",
+    "interrupted",
+    "torn_tail",
+    "probe_started",
+    "probe_finished",
+    "trial_ended",
+    "node_joined",
+    "node_lost",
+    "worker_lost",
+    "hang",
+    "stuck_in_kernel",
+    "rank_replaced",
+    "xid",
+    "throttle",
+    "ecc",
+    "link_down",
+    "note",
+]
+
+MOST_SAMPLES = 1000
+QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
+
+
+class Record(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What all records share: their place in the run's one sequence, and the trial they came from."""
+
+    number: Number | None = None
+    trial: str | None = None
+
+
+class Fact(Record, frozen=True, kw_only=True, tag="fact"):
+    """Inventory, a version, a limit, a setting: text, number or yes/no. Sizes in bytes, frequencies in Hz."""
+
+    subject: SubjectText
+    key: Name
+    value: Scalar
+
+
+class Measurement(Record, frozen=True, kw_only=True, tag="measurement"):
+    """Raw samples of one metric on one subject, in the metric's unit.
+
+    Over 1,000 samples are kept as `count` and `quantiles` at the probabilities of QUANTILES. `value` stands where
+    there are no samples (a count, a sum). Exactly one of the three is there. `retest_of` names the trial that this
+    one repeats; judging uses the last attempt and shows the first.
+    """
+
+    metric: Name
+    subject: SubjectText
+    params: Params = {}
+    samples: tuple[float, ...] | None = None
+    quantiles: tuple[float, ...] | None = None
+    count: int | None = None
+    value: float | None = None
+    attempt: Annotated[int, Meta(ge=1)] = 1
+    retest_of: str | None = None
+    start: datetime | None = None
+    end: datetime | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a measurement that carries no value or several, or one that is not finite."""
+        given = [part for part in (self.samples, self.quantiles, self.value) if part is not None]
+        if len(given) != 1:
+            raise ValueError("a measurement has either samples, or quantiles, or a value")
+        if self.samples is not None and not 1 <= len(self.samples) <= MOST_SAMPLES:
+            raise ValueError(f"a measurement has 1 to {MOST_SAMPLES} samples")
+        if self.quantiles is not None and (len(self.quantiles) != len(QUANTILES) or not self.count):
+            raise ValueError(f"quantiles are {len(QUANTILES)} values with their count")
+        if not all(map(math.isfinite, self.numbers())):
+            raise ValueError("not finite: write NotMeasured with reason not_finite")
+
+    def numbers(self) -> tuple[float, ...]:
+        """The numbers it carries, whichever form they have."""
+        if self.samples is not None:
+            return self.samples
+        if self.quantiles is not None:
+            return self.quantiles
+        return () if self.value is None else (self.value,)
+
+
+class NotMeasured(Record, frozen=True, kw_only=True, tag="not_measured"):
+    """A metric that was wanted of a subject and is not there, and why. Never a pass."""
+
+    metric: Name
+    subject: SubjectText
+    reason: Reason
+    params: Params = {}
+    detail: Detail = ""
+    attempt: Annotated[int, Meta(ge=1)] = 1
+    retest_of: str | None = None
+
+
+class Event(Record, frozen=True, kw_only=True, tag="event"):
+    """Something that happened at a time (UTC). `outcome` stands with trial_ended; `last_number` and `counts`
+    (records by file) with run_finished."""
+
+    time: datetime
+    kind: EventKind
+    subject: SubjectText = "cluster"
+    severity: Severity = "info"
+    detail: Detail = ""
+    outcome: TrialOutcome | None = None
+    last_number: int | None = None
+    counts: dict[str, int] | None = None
+
+
+class Fill(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One value that a trial is to bring: what stays unfilled becomes NotMeasured."""
+
+    metric: Name
+    subject: SubjectText
+    params: Params = {}
+
+
+class TrialPlan(Record, frozen=True, kw_only=True, tag="plan"):
+    """A trial as it was about to run, written before it ran. `trial` is its id; `ranks` are their subjects."""
+
+    probe: Name
+    function: str
+    method: str
+    ranks: tuple[SubjectText, ...]
+    params: dict[str, Any] = {}
+    env: dict[str, str] = {}
+    deadline_s: float
+    fills: tuple[Fill, ...] = ()
+    attempt: Annotated[int, Meta(ge=1)] = 1
+    retest_of: str | None = None
+
+
+AnyRecord = Fact | Measurement | NotMeasured | Event | TrialPlan
+
+
+def measured(
+    *,
+    metric: str,
+    subject: str,
+    samples: Iterable[float],
+    params: Params | None = None,
+    trial: str | None = None,
+    attempt: int = 1,
+    retest_of: str | None = None,
+    start: datetime | None = None,
+    end: datetime | None = None,
+) -> Measurement | NotMeasured:
+    """A measurement of raw samples, or of their quantiles beyond 1,000.
+
+    NotMeasured where no sample came or one is not finite: a mean over the rest would hide the fault.
+    """
+    values = tuple(float(sample) for sample in samples)
+    bad = sum(not math.isfinite(value) for value in values)
+    if bad or not values:
+        return NotMeasured(
+            metric=metric,
+            subject=subject,
+            params=params or {},
+            reason="not_finite" if bad else "not_returned",
+            detail=f"{bad} of {len(values)} samples are not finite" if bad else "no sample came",
+            trial=trial,
+            attempt=attempt,
+            retest_of=retest_of,
+        )
+    many = len(values) > MOST_SAMPLES
+    ordered = sorted(values) if many else []
+    return Measurement(
+        metric=metric,
+        subject=subject,
+        params=params or {},
+        samples=None if many else values,
+        quantiles=tuple(_quantile(ordered, at) for at in QUANTILES) if many else None,
+        count=len(values) if many else None,
+        trial=trial,
+        attempt=attempt,
+        retest_of=retest_of,
+        start=start,
+        end=end,
+    )
+
+
+def _quantile(ordered: list[float], at: float) -> float:
+    """Linear interpolation between order statistics (Hyndman and Fan's type 7, numpy's default)."""
+    place = at * (len(ordered) - 1)
+    low = math.floor(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)

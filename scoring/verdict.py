@@ -1,0 +1,118 @@
+"""The verdict and its findings: what verdict.json holds, and what every report shows."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+VerdictWord = Literal["GO", "CONDITIONAL", "NO_GO", "INCONCLUSIVE"]
+Result = Literal["pass", "warn", "fail", "not_measured"]
+Layer = Literal["rule", "contract", "reference", "peers", "baseline"]
+Confidence = Literal["high", "medium", "low"]
+Category = Literal["evidence", "compute", "memory", "fabric", "topology", "storage", "burn_in", "health", "software"]
+
+VERDICT_FORMAT = 1
+EXIT_CODES: dict[VerdictWord, int] = {"GO": 0, "NO_GO": 3, "INCONCLUSIVE": 4, "CONDITIONAL": 5}
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    """The result of one check on one subject.
+
+    `observed` is in `unit`; it is None where nothing was measured, and then `reason` says why. `expected` is the
+    threshold in words with its unit ("at least 0.95 of 730 TFLOPS"), `threshold` the same as a number where there is
+    one. `evidence` are trial ids. `action` says what would make it pass, or how to measure it; `statement` is the
+    sentence to send to the provider.
+    """
+
+    check: str
+    category: Category
+    subject: str
+    result: Result
+    required: bool
+    excludable: bool = False  # whether taking out `excludes` would cure it
+    excludes: str | None = None  # the node, accelerator or link to take out
+    layer: Layer | None = None
+    metric: str | None = None
+    params: dict[str, bool | int | float | str] = {}
+    observed: bool | int | float | str | None = None
+    first_observed: float | None = None  # the attempt before a retest
+    expected: str = ""
+    threshold: float | None = None
+    unit: str = ""
+    confidence: Confidence = "high"
+    reason: str = ""
+    detail: str = ""
+    evidence: tuple[str, ...] = ()
+    action: str = ""
+    statement: str = ""
+
+
+class Coverage(Struct, frozen=True, kw_only=True):
+    """How much of what is required was measured; `closed` could not be seen from the tenant's side."""
+
+    required: int
+    measured: int
+    closed: int
+
+
+class Interval(Struct, frozen=True, kw_only=True):
+    """A figure with its 95% interval; `basis` says from what."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    unit: str
+    basis: str
+
+
+class Economics(Struct, frozen=True, kw_only=True):
+    """What the cluster gives for its money. A figure that cannot be had is None, and `missing` says what it needs."""
+
+    mfu: Interval | None = None
+    goodput: Interval | None = None
+    usd_per_pflop_day: Interval | None = None
+    missing: tuple[str, ...] = ()
+
+
+class Reliability(Struct, frozen=True, kw_only=True):
+    """Failures seen and what they allow to say: exact Poisson bounds at 95%, per node-day."""
+
+    node_days: float
+    failures: int
+    rate_low: float | None
+    rate_high: float | None
+    projected_rate: float | None  # posterior mean with the stated prior; for projections only
+    node_days_to_settle: float | None  # with no failure, to show the prior's rate at 95%
+    sentence: str = ""
+
+
+class PolicyName(Struct, frozen=True, kw_only=True):
+    """Which policy judged."""
+
+    name: str
+    sha256: str
+
+
+class Verdict(Struct, frozen=True, kw_only=True):
+    """The whole judgement of a run. Same evidence and policy, same bytes: no clock in it."""
+
+    format: int = VERDICT_FORMAT
+    run_id: str
+    verdict: VerdictWord
+    signable: bool
+    sentence: str
+    reasons: tuple[str, ...]  # at most five lines, the weightiest first
+    not_judged: tuple[str, ...]
+    confidence: str
+    index: float | None
+    exclude: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    coverage: Coverage
+    economics: Economics
+    reliability: Reliability
+    policy: PolicyName
+    caveats: tuple[str, ...] = ()  # the page's first lines: simulated, no GPU cluster, not signable
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of commands that end with a verdict."""
+        return EXIT_CODES[self.verdict]
