@@ -1,0 +1,536 @@
+"""Run directories made from a seed, written by the real RunWriter: healthy ones, and ones with known faults.
+
+    write_run(tmp_path / "run", nodes=4, accelerators=8, faults=["slow@n01/gpu3=0.78", "never_joined@n02"])
+
+Faults are written kind@subject, some with a severity behind '=':
+
+    slow@n01/gpu3=0.78       matmul and burn-in compute of one accelerator at that share, seen again in a retest
+    intermittent@n01/gpu3    slow at first, as fast as the others in the retest
+    wrong_elements@n01=4     so many wrong elements in the node's all-reduce
+    mismatch@n01/gpu3=2      so many elements differ when the same product is computed again
+    ecc@n01/gpu3=1           uncorrected memory errors under load
+    throttled@n01/gpu3=0.4   share of readings with a slowdown
+    never_joined@n01         promised, never there
+    lost@n01                 the node's worker ended in its last trial
+    hung@n01/gpu3            the last matmul trial of the node passed its deadline
+    raised@n01               the memory trial of the node raised
+    nan@n01/gpu3             one sample of matmul is NaN
+    missing@n01/gpu3         the memory copy of one accelerator never came
+    tool_missing@n01         no fio on the node
+    unfinished@cluster       cut off: no run_finished, no checksums
+    kernel@n01               another kernel than the other nodes have
+    loss_rises@cluster       burn-in does not learn
+    hash@cluster=1           so many ranks' parameter hashes disagree
+"""
+
+import hashlib
+import math
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+from hwlottery.evidence import (
+    AnyRecord,
+    Device,
+    Document,
+    Event,
+    Fact,
+    Fill,
+    Launcher,
+    Measurement,
+    NotMeasured,
+    Promised,
+    RunHeader,
+    RunWriter,
+    Segment,
+    Tier,
+    TrialPlan,
+    measured,
+    parse_subject,
+)
+from hwlottery.evidence.records import Reason, TrialOutcome
+
+START = datetime(2026, 11, 28, 14, 2, tzinfo=UTC)
+POLICIES = Path(__file__).parent.parent / "scoring" / "policies"
+GIB = 2**30
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chip:
+    """What a healthy accelerator of this kind shows: TFLOPS by dtype, GB/s of memory and of all-reduce."""
+
+    name: str
+    memory_bytes: int
+    power_limit_w: float
+    tflops: dict[str, float]
+    copy: float
+    host: float
+    busbw: dict[int, float]
+    shape: int
+    model_tflops: float
+
+
+H100 = Chip(
+    name="NVIDIA H100 80GB HBM3",
+    memory_bytes=85_024_112_640,
+    power_limit_w=700.0,
+    tflops={"bf16": 731.0, "fp16": 725.0, "tf32": 390.0, "fp8": 1330.0},
+    copy=2950.0,
+    host=55.3,
+    busbw={16 * 2**20: 215.0, GIB: 465.0, 8 * GIB: 478.0},
+    shape=8192,
+    model_tflops=386.0,
+)
+CPU_SLOT = Chip(
+    name="cpu",
+    memory_bytes=0,
+    power_limit_w=0.0,
+    tflops={"fp32": 0.11},
+    copy=9.5,
+    host=0.0,
+    busbw={2**20: 0.8, 64 * 2**20: 1.4},
+    shape=1024,
+    model_tflops=0.06,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """One injected fault: see the list at the top of this file."""
+
+    kind: str
+    subject: str
+    severity: float = 1.0
+
+
+def parse_fault(text: str) -> Fault:
+    """'slow@n01/gpu3=0.78' taken apart."""
+    kind, _, rest = text.partition("@")
+    subject, _, severity = rest.partition("=")
+    return Fault(kind=kind, subject=subject, severity=float(severity or 1.0))
+
+
+@dataclass(kw_only=True)
+class _Rental:
+    """A cluster being written down: its random source, its faults and the clock of the records."""
+
+    nodes: list[str]
+    accelerators: int
+    device: Device
+    chip: Chip
+    tier: Tier
+    faults: Sequence[Fault]
+    random: random.Random
+    hours: float
+    clock: datetime = field(default=START)
+
+    def ranks(self, node: str) -> list[str]:
+        word = "gpu" if self.device == "cuda" else "slot"
+        return [f"{node}/{word}{index}" for index in range(self.accelerators)]
+
+    def fault(self, kind: str, subject: str) -> Fault | None:
+        return next((fault for fault in self.faults if (fault.kind, fault.subject) == (kind, subject)), None)
+
+    def joined(self) -> list[str]:
+        return [node for node in self.nodes if not self.fault("never_joined", node)]
+
+    def hit(self, kind: str, node: str) -> Fault | None:
+        """The fault of that kind on any subject of a node."""
+        found = (f for f in self.faults if f.kind == kind and f.subject.split("/")[0] == node)
+        return next(found, None)
+
+    def samples(self, typical: float, count: int = 20, noise: float = 0.004) -> list[float]:
+        return [typical * (1 + self.random.gauss(0, noise)) for _ in range(count)]
+
+    def pass_time(self, seconds: float) -> datetime:
+        self.clock += timedelta(seconds=seconds)
+        return self.clock
+
+
+def write_run(path: Path, **wanted: object) -> Path:
+    """Write a run directory; the arguments are those of `make_run`."""
+    header, records = make_run(**wanted)  # type: ignore[arg-type]
+    return write_records(path, header, records)
+
+
+def write_records(path: Path, header: RunHeader, records: Iterable[AnyRecord]) -> Path:
+    """Write these records with numbers and sums of their own; a run_finished among them is left out or made anew."""
+    kept = list(records)
+    unfinished = any(isinstance(r, Event) and r.kind == "interrupted" and r.detail == UNFINISHED for r in kept)
+    writer = RunWriter.create(path, header)
+    writer.write(kept)
+    if unfinished:
+        writer.close()
+    else:
+        writer.log_path("burn_in-1.log").write_text("step 1 loss 10.4\n")
+        writer.finish()
+    return path
+
+
+UNFINISHED = "cut off"
+
+
+def make_run(
+    *,
+    nodes: int = 4,
+    accelerators: int = 8,
+    device: Device = "cuda",
+    seed: int = 1,
+    faults: Iterable[str] = (),
+    policy: str = "acceptance",
+    policy_text: str | None = None,
+    tier: Tier = "container-root",
+    chip: Chip | None = None,
+    hours: float = 48.0,
+    price: float | None = 2.5,
+    simulated: bool = False,
+) -> tuple[RunHeader, list[AnyRecord]]:
+    """The header and the records of a run, unnumbered, run_finished left to the writer."""
+    rental = _Rental(
+        nodes=[f"n{index:02d}" for index in range(nodes)],
+        accelerators=accelerators,
+        device=device,
+        chip=chip or (H100 if device == "cuda" else CPU_SLOT),
+        tier=tier,
+        faults=[parse_fault(text) for text in faults],
+        random=random.Random(seed),
+        hours=hours,
+    )
+    text = policy_text if policy_text is not None else (POLICIES / f"{policy}.yaml").read_text()
+    header = _header(rental, policy, text, seed, price, simulated)
+    return header, list(_records(rental))
+
+
+def _header(rental: _Rental, policy: str, text: str, seed: int, price: float | None, simulated: bool) -> RunHeader:
+    names = [rank.split("/")[1] for rank in rental.ranks("n00")]
+    joined = rental.joined()
+    profile = f"name: {policy}\n"
+    return RunHeader(
+        format=1,
+        run_id=f"generated-{seed}",
+        provider="Provider A",
+        cluster="fra-2",
+        price_per_gpu_hour=price,
+        profile=Document(name=policy, sha256=_sha256(profile), text=profile),
+        policy=Document(name=policy, sha256=_sha256(text), text=text),
+        seed=seed,
+        launcher=Launcher(name="local", why="no launcher was found"),
+        promised=tuple(Promised(node=node, device=rental.device, ranks=tuple(names)) for node in rental.nodes),
+        filesystems=tuple(f"{node}/fs:/scratch" for node in rental.nodes),
+        simulated=simulated,
+        segments=(
+            Segment(
+                start=START,
+                hwlottery="0.1.0",
+                methods={"matmul": "1", "all_reduce": "1"},
+                software={node: {"torch": "2.13.0"} for node in joined},
+                tiers=dict.fromkeys(joined, rental.tier),
+                command=("hwlottery", "run"),
+            ),
+        ),
+    )
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _records(rental: _Rental) -> Iterator[AnyRecord]:
+    yield Event(time=rental.clock, kind="run_started")
+    for node in rental.nodes:
+        if rental.fault("never_joined", node):
+            yield Event(time=rental.clock, kind="node_lost", subject=node, severity="error", detail="never joined")
+        else:
+            yield Event(time=rental.clock, kind="node_joined", subject=node)
+    for name, trials in _PROBES.items():
+        yield Event(time=rental.pass_time(1), kind="probe_started", detail=name)
+        for node in rental.joined():
+            yield from trials(rental, node)
+        yield Event(time=rental.pass_time(1), kind="probe_finished", detail=name)
+    yield from _burn_in(rental)
+    if rental.fault("unfinished", "cluster"):
+        yield Event(time=rental.pass_time(1), kind="interrupted", detail=UNFINISHED)
+
+
+@dataclass(kw_only=True)
+class _Work:
+    """One trial: what it is to bring, what it brought, and how it ended."""
+
+    probe: str
+    function: str
+    subjects: list[str]
+    brought: list[AnyRecord]
+    seconds: float = 30.0
+    outcome: TrialOutcome = "finished"
+    attempt: int = 1
+    retest_of: str | None = None
+    events: list[Event] = field(default_factory=list)
+
+    @property
+    def trial(self) -> str:
+        named = f"{self.function}{self.subjects}{self.attempt}"
+        return f"{self.probe}-{_sha256(named)[:12]}"
+
+
+def _written(rental: _Rental, work: _Work) -> Iterator[AnyRecord]:
+    """A trial as the runner writes it: plan, then what came, then trial_ended with the counts of its records."""
+    values = [r for r in work.brought if isinstance(r, Measurement | NotMeasured)]
+    yield TrialPlan(
+        trial=work.trial,
+        probe=work.probe,
+        function=work.function,
+        method="1",
+        ranks=tuple(work.subjects),
+        deadline_s=work.seconds * 4,
+        fills=tuple(Fill(metric=r.metric, subject=r.subject, params=r.params) for r in values),
+        attempt=work.attempt,
+        retest_of=work.retest_of,
+    )
+    for record in work.brought:
+        yield _of_trial(record, work)
+    end = rental.pass_time(work.seconds)
+    yield from work.events
+    yield Event(time=end, kind="trial_ended", trial=work.trial, detail=work.function, outcome=work.outcome)
+
+
+def _of_trial(record: AnyRecord, work: _Work) -> AnyRecord:
+
+    if isinstance(record, Measurement | NotMeasured):
+        return msgspec.structs.replace(record, trial=work.trial, attempt=work.attempt, retest_of=work.retest_of)
+    return msgspec.structs.replace(record, trial=work.trial)
+
+
+def _value(metric: str, subject: str, samples: Iterable[float], **params: str | int) -> Measurement | NotMeasured:
+    return measured(metric=metric, subject=subject, samples=samples, params=dict(params))
+
+
+def _failed(work: _Work, reason: Reason, outcome: TrialOutcome) -> _Work:
+    """The same trial, with nothing brought."""
+    work.brought = [
+        NotMeasured(metric=r.metric, subject=r.subject, params=r.params, reason=reason)
+        for r in work.brought
+        if isinstance(r, Measurement | NotMeasured)
+    ]
+    work.outcome = outcome
+    return work
+
+
+# --- inventory ---------------------------------------------------------------------------------------------------
+
+
+def _inventory(rental: _Rental, node: str) -> Iterator[AnyRecord]:
+    facts = [Fact(subject=node, key=key, value=value) for key, value in _node_facts(rental, node).items()]
+    for rank in rental.ranks(node):
+        facts += [Fact(subject=rank, key=key, value=value) for key, value in _chip_facts(rental, rank).items()]
+    ranks = rental.ranks(node)[:1]
+    brought: list[AnyRecord] = list(facts)
+    yield from _written(rental, _Work(probe="inventory", function="inventory:look", subjects=ranks, brought=brought))
+
+
+def _node_facts(rental: _Rental, node: str) -> dict[str, str | int | float | bool]:
+    return {
+        "node.tier": rental.tier,
+        "hardware.identity": _sha256(node)[:16],
+        "os.kernel": "6.9.0-odd" if rental.fault("kernel", node) else "6.8.0-31-generic",
+        "version.torch": "2.13.0",
+        "version.driver": "570.86.15",
+        "version.cuda": "12.8",
+        "version.nccl": "2.26.2",
+        "limit.memlock": 64 * GIB,
+        "limit.nofile": 1_048_576,
+        "limit.shm": 64 * GIB,
+        "numa.nodes": 2,
+    }
+
+
+def _chip_facts(rental: _Rental, rank: str) -> dict[str, str | int | float | bool]:
+    if rental.device == "cpu":
+        return {"accelerator.name": rental.chip.name}
+    return {
+        "accelerator.name": rental.chip.name,
+        "accelerator.memory": rental.chip.memory_bytes,
+        "accelerator.power_limit": rental.chip.power_limit_w,
+        "accelerator.uuid": "GPU-" + _sha256(rank)[:12],
+    }
+
+
+# --- matmul ------------------------------------------------------------------------------------------------------
+
+
+def _matmul(rental: _Rental, node: str) -> Iterator[AnyRecord]:
+    work = _matmul_work(rental, node, attempt=1)
+    hung = rental.hit("hung", node)
+    if hung:
+        work = _failed(work, "timeout", "timed_out")
+        work.events = [Event(time=rental.clock, kind="hang", subject=hung.subject, severity="error", trial=work.trial)]
+    yield from _written(rental, work)
+    suspects = {"slow", "intermittent"}
+    if any(rental.hit(kind, node) for kind in suspects):
+        again = _matmul_work(rental, node, attempt=2)
+        again.retest_of = work.trial
+        yield from _written(rental, again)
+
+
+def _matmul_work(rental: _Rental, node: str, attempt: int) -> _Work:
+    ranks = rental.ranks(node)
+    brought = [record for rank in ranks for record in _products(rental, rank, attempt)]
+    return _Work(probe="matmul", function="matmul:products", subjects=ranks, brought=brought, attempt=attempt)
+
+
+def _products(rental: _Rental, rank: str, attempt: int) -> Iterator[AnyRecord]:
+    size = rental.chip.shape
+    for dtype, typical in rental.chip.tflops.items():
+        for phase in ("burst", "sustained"):
+            speed = typical * _pace(rental, rank, attempt) * (1.05 if phase == "burst" else 1.0)
+            samples = rental.samples(speed)
+            if rental.fault("nan", rank) and (dtype, phase) == (next(iter(rental.chip.tflops)), "sustained"):
+                samples[3] = math.nan
+            yield _value("matmul.tflops", rank, samples, dtype=dtype, m=size, n=size, k=size, phase=phase)
+        mismatch = rental.fault("mismatch", rank)
+        wrong = mismatch.severity if mismatch and dtype == next(iter(rental.chip.tflops)) else 0.0
+        yield _value("matmul.mismatches", rank, [wrong], dtype=dtype, m=size, n=size, k=size)
+        yield _value("matmul.nonfinite", rank, [0.0], dtype=dtype, m=size, n=size, k=size)
+
+
+def _pace(rental: _Rental, rank: str, attempt: int) -> float:
+    slow, once = rental.fault("slow", rank), rental.fault("intermittent", rank)
+    if slow:
+        return slow.severity
+    return 0.78 if once and attempt == 1 else 1.0
+
+
+# --- memory, all-reduce, storage ---------------------------------------------------------------------------------
+
+
+def _memory(rental: _Rental, node: str) -> Iterator[AnyRecord]:
+    brought: list[AnyRecord] = []
+    for rank in rental.ranks(node):
+        copy = _value("memory.copy", rank, rental.samples(rental.chip.copy))
+        gone = NotMeasured(metric="memory.copy", subject=rank, reason="not_returned")
+        brought.append(gone if rental.fault("missing", rank) else copy)
+        brought.append(_value("memory.triad", rank, rental.samples(rental.chip.copy * 1.01)))
+        if rental.device == "cuda":
+            brought.append(_value("memory.host_to_device", rank, rental.samples(rental.chip.host)))
+            brought.append(_value("memory.device_to_host", rank, rental.samples(rental.chip.host * 0.99)))
+            brought += _health(rental, rank)
+    brought += [_value("memory.host_copy", f"{node}/numa{i}", rental.samples(180.0)) for i in range(2)]
+    work = _Work(probe="memory", function="memory:copies", subjects=rental.ranks(node), brought=brought)
+    if rental.fault("raised", node):
+        work = _failed(work, "raised", "raised")
+    yield from _written(rental, work)
+
+
+def _health(rental: _Rental, rank: str) -> list[AnyRecord]:
+    throttled, ecc = rental.fault("throttled", rank), rental.fault("ecc", rank)
+    return [
+        _value("health.throttled", rank, [throttled.severity if throttled else 0.0]),
+        _value("health.ecc_uncorrected", rank, [ecc.severity if ecc else 0.0]),
+        _value("health.remap_pending", rank, [0.0]),
+        _value("health.temperature", rank, rental.samples(66.0)),
+        _value("health.power", rank, rental.samples(rental.chip.power_limit_w * 0.97)),
+        _value("health.clock", rank, rental.samples(1755.0)),
+        _value("topology.pcie_width", rank, [16.0]),
+        _value("topology.pcie_gts", rank, [32.0]),
+        _value("topology.nvlinks_active", rank, [18.0]),
+    ]
+
+
+def _all_reduce(rental: _Rental, node: str) -> Iterator[AnyRecord]:
+    brought: list[AnyRecord] = []
+    wrong = rental.fault("wrong_elements", node)
+    for index, (size, typical) in enumerate(rental.chip.busbw.items()):
+        n = max(2, rental.accelerators)
+        busbw = rental.samples(typical)
+        seconds = [2 * (n - 1) / n * size / (one * 1e9) for one in busbw]
+        brought.append(_value("all_reduce.busbw", node, busbw, bytes=size))
+        brought.append(_value("all_reduce.algbw", node, [size / one / 1e9 for one in seconds], bytes=size))
+        brought.append(_value("all_reduce.transfer", node, [one * 0.97 for one in seconds], bytes=size))
+        brought.append(_value("all_reduce.skew", node, [one * 0.03 for one in seconds], bytes=size))
+        brought.append(_value("all_reduce.batched_busbw", node, [typical * 1.02], bytes=size))
+        elements = wrong.severity if wrong and index == 0 else 0.0
+        brought.append(_value("all_reduce.wrong_elements", node, [elements], bytes=size))
+    yield from _written(
+        rental, _Work(probe="all_reduce", function="all_reduce:sizes", subjects=rental.ranks(node), brought=brought)
+    )
+
+
+def _checkpoint(rental: _Rental, node: str) -> Iterator[AnyRecord]:
+    disk = f"{node}/fs:/scratch"
+    parts = {"stage": 0.6, "write": 2.1, "sync": 4.8, "commit": 0.02}
+    brought: list[AnyRecord] = [
+        _value(f"checkpoint.{part}", disk, rental.samples(typical, 10, 0.03)) for part, typical in parts.items()
+    ]
+    brought.append(_value("checkpoint.save", disk, rental.samples(sum(parts.values()), 10, 0.03)))
+    brought.append(_value("checkpoint.write_rate", disk, rental.samples(3.4, 10, 0.03)))
+    brought.append(_value("checkpoint.read_back", disk, rental.samples(5.2, 3, 0.03)))
+    brought.append(_value("checkpoint.hash_mismatches", disk, [0.0]))
+    yield from _written(
+        rental, _Work(probe="checkpoint", function="checkpoint:saves", subjects=rental.ranks(node), brought=brought)
+    )
+
+
+def _filesystem(rental: _Rental, node: str) -> Iterator[AnyRecord]:
+    disk = f"{node}/fs:/scratch"
+    typical = {"write_rate": 3.1, "direct_write_rate": 4.2, "read_rate": 6.0, "write_p99": 0.02}
+    brought: list[AnyRecord] = [
+        _value(f"filesystem.{name}", disk, rental.samples(value, 3, 0.02)) for name, value in typical.items()
+    ]
+    if rental.fault("tool_missing", node):
+        brought = [
+            NotMeasured(metric=f"filesystem.{name}", subject=disk, reason="tool_missing", detail="apt-get install fio")
+            for name in typical
+        ]
+    work = _Work(probe="filesystem", function="filesystem:fio", subjects=rental.ranks(node)[:1], brought=brought)
+    if rental.fault("lost", node):
+        work = _failed(work, "died", "worker_lost")
+        work.events = [Event(time=rental.clock, kind="node_lost", subject=node, severity="error", trial=work.trial)]
+    yield from _written(rental, work)
+
+
+_PROBES = {
+    "inventory": _inventory,
+    "matmul": _matmul,
+    "memory": _memory,
+    "all_reduce": _all_reduce,
+    "checkpoint": _checkpoint,
+    "filesystem": _filesystem,
+}
+
+
+# --- burn-in -----------------------------------------------------------------------------------------------------
+
+
+def _burn_in(rental: _Rental) -> Iterator[AnyRecord]:
+    """One trial over all ranks that are still there."""
+    nodes = [node for node in rental.joined() if not rental.hit("lost", node) and not rental.hit("hung", node)]
+    ranks = [rank for node in nodes for rank in rental.ranks(node)]
+    if not ranks:
+        return
+    step = 1.9 if rental.device == "cuda" else 0.4
+    brought: list[AnyRecord] = []
+    for rank in ranks:
+        compute = step * 0.8 / _pace(rental, rank, 2)
+        brought.append(_value("burn_in.step", rank, rental.samples(step, 50)))
+        brought.append(_value("burn_in.compute", rank, rental.samples(compute, 50)))
+        brought.append(_value("burn_in.model_tflops", rank, rental.samples(rental.chip.model_tflops, 50)))
+    disagreeing = rental.fault("hash", "cluster")
+    whole = {
+        "burn_in.tokens_per_second": rental.samples(6600.0 * len(ranks), 50),
+        "burn_in.loss_drop": [-0.4 if rental.fault("loss_rises", "cluster") else 3.1],
+        "burn_in.nonfinite_losses": [0.0],
+        "burn_in.hash_disagreements": [disagreeing.severity if disagreeing else 0.0],
+        "burn_in.checkpoint": rental.samples(12.0, 20, 0.05),
+    }
+    brought += [_value(metric, "cluster", samples) for metric, samples in whole.items()]
+    seconds = rental.hours * 3600
+    yield from _written(
+        rental, _Work(probe="burn_in", function="burn_in:train", subjects=ranks, brought=brought, seconds=seconds)
+    )
+
+
+def nodes_of(record: AnyRecord) -> tuple[str, ...]:
+    """The nodes that a record speaks of."""
+    return () if isinstance(record, TrialPlan) else parse_subject(record.subject).nodes
