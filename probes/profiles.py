@@ -1,0 +1,153 @@
+"""Profiles: what a run measures and for how long, in YAML (probes/profiles/, or a user's own file).
+
+name: smoke
+summary: one sentence
+slots: 2          # CPU ranks a node where there is no accelerator
+probes:
+  matmul:
+    cpu: {...}    # the settings of the probe's dataclass
+    cuda: {...}   # null, or left out: skipped by the profile on this device
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
+
+from ..evidence import Device
+from . import PROBES
+
+_SHIPPED = Path(__file__).parent / "profiles"
+_LARGEST = 1 << 20  # bytes of a profile
+_UNKNOWN_KEY = ("extra_forbidden", "unexpected_keyword_argument")
+DEVICES = ("cpu", "cuda")
+
+
+class ProfileError(Exception):
+    """A profile cannot be used. One line that names the file, the key and the valid choices."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Profile:
+    """A profile in force. `text` is its whole YAML, which travels with the run; `sha256` is that of the text."""
+
+    name: str
+    summary: str
+    slots: int
+    text: str
+    chosen: Mapping[tuple[str, Device], Any] = field(repr=False)  # by probe and device, instances of probe.settings
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of the text, in hexadecimal."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    def settings(self, probe: str, device: Device) -> Any | None:
+        """The probe's settings on that device, or None where the profile skips it."""
+        return self.chosen.get((probe, device))
+
+
+class _Document(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9_-]{0,63}$")
+    summary: str = Field(min_length=1, max_length=300)
+    slots: int = Field(ge=1, le=64)
+    probes: dict[str, dict[Device, Any] | None] = Field(min_length=1)
+
+
+def profile_names() -> tuple[str, ...]:
+    """The shipped profiles."""
+    return tuple(sorted(file.stem for file in _SHIPPED.glob("*.yaml")))
+
+
+def load_profile(name_or_path: str) -> Profile:
+    """A shipped profile by name, or a user's own by path. Raises ProfileError."""
+    if name_or_path in profile_names():
+        file = _SHIPPED / f"{name_or_path}.yaml"
+    elif "/" in name_or_path or name_or_path.endswith((".yaml", ".yml")):
+        file = Path(name_or_path)
+    else:
+        raise ProfileError(f"unknown profile {name_or_path!r}: choose {_listed(profile_names())}, or a YAML file")
+    return profile_from_text(_text_of(file), str(file))
+
+
+def profile_from_text(text: str, where: str) -> Profile:
+    """A profile from its YAML text; `where` names it in errors. Raises ProfileError."""
+    try:
+        document = _Document.model_validate(_mapping(text, where))
+    except ValidationError as error:
+        raise ProfileError(f"{where}: {_first(error, _choices_of_document)}") from None
+    known = {probe.name: probe.settings for probe in PROBES}
+    chosen: dict[tuple[str, Device], Any] = {}
+    for probe, by_device in document.probes.items():
+        if probe not in known:
+            raise ProfileError(f"{where}: probes.{probe}: unknown probe, choose {_listed(known)}")
+        for device, values in (by_device or {}).items():
+            if values is not None:
+                chosen[probe, device] = _settings(known[probe], values, f"{where}: probes.{probe}.{device}")
+    return Profile(name=document.name, summary=document.summary, slots=document.slots, text=text, chosen=chosen)
+
+
+def _settings(kind: type, values: Any, where: str) -> Any:
+    try:
+        return TypeAdapter(kind).validate_python(values)
+    except ValidationError as error:
+        keys = tuple(field.name for field in fields(kind))
+        raise ProfileError(f"{where}{_first(error, lambda _: keys, inside=True)}") from None
+
+
+def _text_of(file: Path) -> str:
+    try:
+        if file.stat().st_size > _LARGEST:
+            raise ProfileError(f"{file}: over {_LARGEST >> 20} MiB, that is no profile")
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise ProfileError(f"{file}: cannot read the profile: {why}") from error
+
+
+def _mapping(text: str, where: str) -> dict[str, Any]:
+    try:
+        content = yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ProfileError(f"{where}: not YAML: {' '.join(str(error).split())[:300]}") from error
+    if not isinstance(content, dict):
+        raise ProfileError(f"{where}: a profile is a mapping with the keys {_listed(_Document.model_fields)}")
+    return content
+
+
+def _first(error: ValidationError, choices: Any, *, inside: bool = False) -> str:
+    """The first problem in one line: its key, what is wrong, and for an unknown key the valid ones."""
+    # An unknown key is often a missing one misspelt: say that one.
+    problem = min(error.errors(include_url=False), key=lambda each: each["type"] not in _UNKNOWN_KEY)
+    key = ".".join(str(part) for part in problem["loc"] if part != "[key]")
+    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+    said = _said(problem, choices(problem))
+    return f"{'.' if inside and key else ''}{key}: {said}{more}"
+
+
+def _said(problem: ErrorDetails, choices: tuple[str, ...]) -> str:
+    if problem["type"] in _UNKNOWN_KEY:
+        return f"unknown key, choose {_listed(choices)}"
+    if problem["type"] in ("missing", "missing_keyword_only_argument"):
+        return "missing"
+    if problem["type"] == "value_error":
+        return problem["msg"].removeprefix("Value error, ")
+    message = problem["msg"]
+    return f"{message[:1].lower()}{message[1:]}, not {str(problem['input'])[:80]!r}"
+
+
+def _choices_of_document(problem: ErrorDetails) -> tuple[str, ...]:
+    return DEVICES if "probes" in problem["loc"] else tuple(_Document.model_fields)
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(sorted(names))

@@ -1,0 +1,1 @@
+"""Foreign output formats: one file each, pure text in, values out, no I/O."""
