@@ -73,6 +73,7 @@ class RunHeader(_Part, frozen=True, kw_only=True):
     promised: tuple[Promised, ...]
     filesystems: tuple[str, ...] = ()
     declared_tier: Tier | None = None
+    only: tuple[str, ...] = ()
     simulated: bool = False
     segments: tuple[Segment, ...] = ()
 

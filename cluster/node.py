@@ -1,0 +1,234 @@
+"""A node's worker: it keeps the node's ranks, and does the node's part of each trial under a deadline."""
+
+import contextlib
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import Any, Protocol
+
+from msgspec import Struct
+from pebble import ProcessExpired
+
+from ..evidence import AnyReading, Device
+from .orders import Order, Part, PartResult, RankResult, RankSpec, Warmth
+from .slots import RankDidNotStart, Slot
+
+_LOG_TAIL = 64 * 1024
+# When one rank of a collective has failed the others can only wait; those that fail with it do so at once.
+_GRACE_S = 0.5
+# What a process was doing when its deadline passed, by the kernel's letter for it.
+_STATES = {"R": "running", "S": "waiting", "D": "in the kernel", "T": "stopped", "t": "stopped", "Z": "gone"}
+
+
+class NodeConfig(Struct, frozen=True, kw_only=True):
+    """What a node's worker is told when it starts. `beside` names a factory "module:name" of what watches the work."""
+
+    name: str
+    run_id: str
+    device: Device
+    ranks: tuple[str, ...]  # short names: gpu0, slot1
+    scratch: str
+    beside: str | None = None
+
+
+class Beside(Protocol):
+    """What is read beside running work; it never raises into the measuring path."""
+
+    def begin(self) -> Any:
+        """Mark the start of a trial."""
+
+    def end(self, token: Any) -> list[AnyReading]:
+        """What was read since then."""
+
+
+class NodeKeeper:
+    """The ranks of this node. One a process; Dask tasks call it from several threads."""
+
+    def __init__(self, config: NodeConfig) -> None:
+        self.config = config
+        self.folder = Path(tempfile.mkdtemp(prefix="hwlottery-node-"))
+        self.scratch = Path(config.scratch) / f"hwlottery-{config.run_id}-{config.name}"
+        self._beside: Beside | None = None
+        self._ended_early: set[str] = set()
+        # Ranks die with the thread that started them: this one lives as long as the worker.
+        keeper = ThreadPoolExecutor(max_workers=1, thread_name_prefix="rank-keeper")
+        slots = len(config.ranks) if config.device == "cpu" else 1
+        self._slots = {
+            f"{config.name}/{short}": Slot(
+                RankSpec(
+                    subject=f"{config.name}/{short}", node=config.name, index=index, device=config.device, slots=slots
+                ),
+                self.folder,
+                keeper,
+            )
+            for index, short in enumerate(config.ranks)
+        }
+        self._starting = threading.Lock()
+
+    def watch_with(self, beside: Beside | None) -> None:
+        """Have this watch beside each trial from now on."""
+        self._beside = beside
+
+    def pids(self) -> set[int]:
+        """The processes of the ranks that are up."""
+        return {slot.warmth.pid for slot in self._slots.values() if slot.warmth}
+
+    def prepare(self, subjects: tuple[str, ...], env: tuple[tuple[str, str], ...]) -> dict[str, Warmth | str]:
+        """Have these ranks ready with this environment: the warmth of each, or why it did not start.
+
+        Waits for other ranks of the node that are just starting, too: they would disturb what is measured next.
+        """
+        with self._starting:
+            for subject in subjects:
+                self._slots[subject].begin(env)
+        for slot in self._slots.values():
+            slot.settle()
+        return {subject: _warmth_or_why(self._slots[subject]) for subject in subjects}
+
+    def perform(self, part: Part) -> PartResult:
+        """Do this node's part of a trial: every local rank, under the deadline. Ranks must be prepared."""
+        token = self._beside.begin() if self._beside else None
+        subjects = [part.ranks[place] for place in part.local]
+        running = {
+            subject: self._slots[subject].submit(self._order(part, place, local))
+            for local, (place, subject) in enumerate(zip(part.local, subjects, strict=True))
+        }
+        self._wait(part, list(running.values()))
+        results = tuple(self._result(part, subject, future) for subject, future in running.items())
+        replaced = tuple(result.subject for result in results if result.fate != "returned")
+        beside = self._beside.end(token) if self._beside else []
+        return PartResult(node=self.config.name, ranks=results, beside=tuple(beside), replaced=replaced)
+
+    def abort(self, trial: str) -> None:
+        """End a trial's ranks here: it has failed elsewhere and these could only wait."""
+        self._ended_early.add(trial)
+
+    def close(self) -> list[str]:
+        """End all ranks and remove what they left. Returns the subjects that the kernel would not end."""
+        stuck = [subject for subject, slot in self._slots.items() if slot.end()]
+        for folder in (self.folder, self.scratch):
+            _remove_without_waiting(folder)
+        return stuck
+
+    def _order(self, part: Part, place: int, local: int) -> Order:
+        store = self.folder / f"store-{part.trial}" if part.collective else None
+        return Order(
+            part=part,
+            rank=place,
+            local_rank=local,
+            scratch=str(self.scratch),
+            log=str(self._log(part, part.ranks[place])),
+            store=str(store) if store else None,
+        )
+
+    def _log(self, part: Part, subject: str) -> Path:
+        return self.folder / f"{part.trial}-{subject.rpartition('/')[2]}.log"
+
+    def _wait(self, part: Part, futures: list["Future[list[AnyReading]]"]) -> None:
+        """Until all are done, the deadline passes, or one rank of a collective has failed."""
+        until = time.monotonic() + part.deadline_s
+        pending = set(futures)
+        while pending and time.monotonic() < until and part.trial not in self._ended_early:
+            done, pending = wait(pending, timeout=min(0.25, until - time.monotonic()), return_when=FIRST_COMPLETED)
+            if part.collective and any(future.exception() for future in done):
+                wait(pending, timeout=_GRACE_S)
+                self._ended_early.add(part.trial)
+                return
+
+    def _result(self, part: Part, subject: str, future: "Future[list[AnyReading]]") -> RankResult:
+        slot = self._slots[subject]
+        if not future.done():
+            fate = "ended" if part.trial in self._ended_early else "timed_out"
+            doing = _STATES.get(slot.state() or "", "gone")
+            stuck = slot.end()
+            self._begin_again(slot)
+            return self._told(part, subject, fate=fate, stuck=stuck, message=doing)
+        error = future.exception()
+        if error is None:
+            return self._told(part, subject, fate="returned", readings=tuple(future.result()))
+        slot.end()
+        self._begin_again(slot)
+        died = isinstance(error, ProcessExpired)
+        message = f"exit code {error.exitcode}" if isinstance(error, ProcessExpired) else _one_line(error)
+        return self._told(part, subject, fate="died" if died else "raised", message=message)
+
+    def _begin_again(self, slot: Slot) -> None:
+        """Fill the slot with a fresh process in the background: its process group was spoilt, or it is gone."""
+        with self._starting:
+            slot.begin(slot.spec.env)
+
+    def _told(self, part: Part, subject: str, **rest: Any) -> RankResult:
+        return RankResult(subject=subject, log=_tail(self._log(part, subject)), **rest)
+
+
+def _warmth_or_why(slot: Slot) -> Warmth | str:
+    try:
+        return slot.ready()
+    except RankDidNotStart as error:
+        return str(error)
+
+
+def _tail(log: Path) -> str:
+    try:
+        with log.open("rb") as opened:
+            opened.seek(max(0, log.stat().st_size - _LOG_TAIL))
+            content = opened.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
+    log.unlink(missing_ok=True)
+    return content
+
+
+def _remove_without_waiting(folder: Path, within_s: float = 5.0) -> None:
+    """Remove a folder in a thread: a hanging mount must not keep the worker from ending."""
+
+    def remove() -> None:
+        with contextlib.suppress(OSError):
+            shutil.rmtree(folder)
+
+    thread = threading.Thread(target=remove, daemon=True)
+    thread.start()
+    thread.join(within_s)
+
+
+def _one_line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:500]
+
+
+_keeper: NodeKeeper | None = None
+
+
+def install(keeper: NodeKeeper) -> None:
+    """Make this process the worker of that node."""
+    global _keeper  # noqa: PLW0603  # a process is one node's worker for its whole life
+    _keeper = keeper
+
+
+def here() -> NodeKeeper:
+    """This node's keeper, for the tasks below and for those of the runner."""
+    assert _keeper is not None
+    return _keeper
+
+
+def prepare_here(subjects: tuple[str, ...], env: tuple[tuple[str, str], ...]) -> dict[str, Warmth | str]:
+    """Task: NodeKeeper.prepare on the node that runs it."""
+    return here().prepare(subjects, env)
+
+
+def perform_here(part: Part) -> PartResult:
+    """Task: NodeKeeper.perform on the node that runs it."""
+    return here().perform(part)
+
+
+def abort_here(trial: str) -> None:
+    """Task: NodeKeeper.abort on the node that runs it."""
+    here().abort(trial)
+
+
+def call_here(function: Callable[..., Any], *args: Any) -> Any:
+    """Task: any function of ours on the node that runs it."""
+    return function(*args)

@@ -1,0 +1,76 @@
+"""What the head sends to a node, and what comes back: plain values, pickled inside the run's TLS."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from ..evidence import AnyReading, Device
+
+Fate = Literal["returned", "raised", "timed_out", "died", "ended"]
+
+
+class RankSpec(Struct, frozen=True, kw_only=True):
+    """How a rank's child process is to be started. Another env needs another process: libraries read theirs once."""
+
+    subject: str
+    node: str
+    index: int
+    device: Device
+    slots: int  # CPU ranks that share this node's cores; 1 where each rank has an accelerator
+    env: tuple[tuple[str, str], ...] = ()
+
+
+class Warmth(Struct, frozen=True, kw_only=True):
+    """A rank that is ready: its process, and what it found when it started."""
+
+    pid: int
+    threads: int
+    cpus: tuple[int, ...]
+
+
+class Part(Struct, frozen=True, kw_only=True):
+    """One node's part of a trial. `ranks` and `nodes` are those of the whole trial, by rank; `local` are the places
+    in them that this node takes."""
+
+    trial: str
+    function: str
+    params: Mapping[str, Any]
+    env: tuple[tuple[str, str], ...]
+    collective: bool
+    deadline_s: float
+    ranks: tuple[str, ...]
+    nodes: tuple[str, ...]
+    local: tuple[int, ...]
+    seed: int
+
+
+class Order(Struct, frozen=True, kw_only=True):
+    """One rank's part of a trial."""
+
+    part: Part
+    rank: int
+    local_rank: int
+    scratch: str
+    log: str
+    store: str | None  # the file of the rendezvous, where the trial is collective
+
+
+class RankResult(Struct, frozen=True, kw_only=True):
+    """What became of one rank in a trial; `stuck` where the kernel would not end its process."""
+
+    subject: str
+    fate: Fate
+    readings: tuple[AnyReading, ...] = ()
+    message: str = ""
+    stuck: bool = False
+    log: str = ""
+
+
+class PartResult(Struct, frozen=True, kw_only=True):
+    """What became of a node's part: a result a local rank, and what was read beside them."""
+
+    node: str
+    ranks: tuple[RankResult, ...]
+    beside: tuple[AnyReading, ...] = ()
+    replaced: tuple[str, ...] = ()

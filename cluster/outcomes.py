@@ -1,0 +1,42 @@
+"""From the results of ranks to the outcome of a trial: which failure was the cause, and which only followed."""
+
+from .orders import PartResult, RankResult
+from .trials import Finished, Outcome, Raised, TimedOut, Trial, WorkerLost
+
+
+def merged(trial: Trial, parts: list[PartResult], lost_nodes: tuple[str, ...]) -> Outcome:
+    """The outcome of a trial. A death comes before an exception, and that before a timeout: when one rank of a
+    collective dies its peers raise or wait."""
+    results = {rank.subject: rank for part in parts for rank in part.ranks}
+    ordered = [results[rank.subject] for rank in trial.ranks if rank.subject in results]
+    readings = tuple(reading for rank in ordered for reading in rank.readings)
+    died = _of(ordered, "died")
+    if lost_nodes:
+        return WorkerLost(subjects=lost_nodes, message="the node's worker is gone", readings=readings)
+    if died:
+        return WorkerLost(subjects=_names(died), message=died[0].message, readings=readings)
+    raised = _of(ordered, "raised")
+    if raised:
+        return Raised(subject=raised[0].subject, message=raised[0].message, readings=readings)
+    late = _of(ordered, "timed_out") + _of(ordered, "ended")
+    if late:
+        return TimedOut(
+            subjects=_names(_culprits(late)),
+            stuck=tuple(rank.subject for rank in late if rank.stuck),
+            readings=readings,
+        )
+    return Finished(readings=readings)
+
+
+def _of(ranks: list[RankResult], fate: str) -> list[RankResult]:
+    return [rank for rank in ranks if rank.fate == fate]
+
+
+def _names(ranks: list[RankResult]) -> tuple[str, ...]:
+    return tuple(rank.subject for rank in ranks)
+
+
+def _culprits(late: list[RankResult]) -> list[RankResult]:
+    """Of ranks that were late together, those that were stopped or stuck in the kernel; all where none was."""
+    held = [rank for rank in late if rank.stuck or rank.message.startswith(("stopped", "in the kernel"))]
+    return held or late

@@ -1,0 +1,130 @@
+"""A run as commands start it: new, or resumed; and how it may end early, each way with its one line."""
+
+import contextlib
+import errno
+import secrets
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..cluster.local import LAUNCHER, promised_here
+from ..evidence import FORMAT, Document, Event, RunError, RunHeader, RunWriter, Tier
+from ..evidence.writing import now
+from ..probes import PROBES
+from ..probes.profiles import Profile, profile_from_text
+from .preview import Preview, preview
+from .session import Session, Show, cluster_of
+
+
+class RunStopped(Exception):
+    """The run was stopped by a signal; its directory is valid and resumes. `exit_code` is 130 or 143."""
+
+    def __init__(self, path: Path, exit_code: int) -> None:
+        self.path = path
+        self.exit_code = exit_code
+        super().__init__(f"stopped; what was measured is kept. Go on with: hwlottery run --resume {path}")
+
+
+class RunCutShort(Exception):
+    """The surroundings ended the run (a full disk, say); the message is one line."""
+
+
+class Terminated(BaseException):
+    """SIGTERM arrived. A BaseException, as KeyboardInterrupt is: nothing but the session may swallow it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Request:
+    """What a user asks of a new run."""
+
+    out: Path
+    profile: Profile
+    policy: Document
+    scratch: Path
+    provider: str | None = None
+    cluster: str | None = None
+    price_per_gpu_hour: float | None = None
+    tier: Tier | None = None
+    seed: int = 0
+    only: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+
+
+def start(request: Request, show: Show) -> None:
+    """Run from the start into a new directory. Raises RunError, RunStopped or RunCutShort, each one line."""
+    node = promised_here(request.profile.slots)
+    header = RunHeader(
+        format=FORMAT,
+        run_id=f"{now():%Y%m%d-%H%M%S}-{secrets.token_hex(3)}",
+        provider=request.provider,
+        cluster=request.cluster,
+        price_per_gpu_hour=request.price_per_gpu_hour,
+        profile=Document(name=request.profile.name, sha256=request.profile.sha256, text=request.profile.text),
+        policy=request.policy,
+        seed=request.seed,
+        launcher=LAUNCHER,
+        promised=(node,),
+        filesystems=(f"{node.node}/fs:{request.scratch}",),
+        declared_tier=request.tier,
+        only=request.only,
+    )
+    writer = RunWriter.create(request.out, header)
+    _finish_or_say(Session(writer=writer, profile=request.profile, show=show, command=request.command))
+
+
+def resume(path: Path, show: Show, *, rerun_changed: bool, command: tuple[str, ...]) -> None:
+    """Go on with a run that was cut short, with its own profile, policy and seed.
+
+    Trials that ended are not run again. Raises RunError where software, hardware or methods have changed since, unless
+    `rerun_changed`, with the differences; RunStopped or RunCutShort as `start` does.
+    """
+    writer, run = RunWriter.resume(path)
+    if run.events and run.events[-1].kind == "run_finished":
+        writer.close()
+        raise RunError(f"{path} has finished: there is nothing to go on with")
+    profile = profile_from_text(run.header.profile.text, f"{path}/run.json")
+    _finish_or_say(
+        Session(writer=writer, profile=profile, show=show, command=command, earlier=run, rerun_changed=rerun_changed)
+    )
+
+
+def plan_of(request: Request) -> Preview:
+    """What `start` would do with this request."""
+    cluster = cluster_of((promised_here(request.profile.slots),), request.scratch)
+    return preview(PROBES, request.profile, cluster, request.only, request.price_per_gpu_hour)
+
+
+def _finish_or_say(session: "Session") -> None:
+    """Drive a session to its end. However it ends, the directory is left valid."""
+    path = session.writer.path
+    try:
+        with _sigterm_raises():
+            session.drive()
+        session.writer.finish()
+    except (KeyboardInterrupt, Terminated) as stop:
+        by_term = isinstance(stop, Terminated)
+        with contextlib.suppress(OSError):
+            session.writer.write([Event(time=now(), kind="interrupted", detail="SIGTERM" if by_term else "Ctrl-C")])
+        raise RunStopped(path, 143 if by_term else 130) from None
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO):
+            raise
+        raise RunCutShort(
+            f"cannot write to {path}: {error.strerror}. What was measured is kept; make room, then go on with: "
+            f"hwlottery run --resume {path}"
+        ) from None
+    finally:
+        session.writer.close()
+
+
+@contextlib.contextmanager
+def _sigterm_raises() -> Iterator[None]:
+    def terminate(*_: object) -> None:
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

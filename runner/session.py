@@ -1,0 +1,263 @@
+"""One start or resume of a run, under way: probe's plan -> gangs -> records."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from .. import __version__
+from ..cluster import Cluster, Node, Outcome, Rank, Round
+from ..cluster.control import ControlPlane, NodeLost, Returned, Sent
+from ..cluster.node import NodeConfig
+from ..evidence import (
+    AnyRecord,
+    Event,
+    Observed,
+    Promised,
+    Run,
+    RunError,
+    RunHeader,
+    RunWriter,
+    Segment,
+    Tier,
+    metric,
+)
+from ..evidence.records import Scalar
+from ..evidence.writing import now
+from ..probes import PROBES
+from ..probes.profiles import Profile
+from ..probes.protocol import Probe
+from .identify import Identified, differences, identify_here
+from .preview import preview
+from .progress import Progress
+from .telemetry import TelemetryFiles, take_windows_here
+from .trial_records import plan_record, recorded_outcomes, result_records, skipped, trial_id
+
+JOIN_WITHIN_S = 60.0
+Show = Callable[[Progress], None]
+
+
+def cluster_of(promised: tuple[Promised, ...], scratch: Path) -> Cluster:
+    """The promised nodes as a cluster, before anything is known of them."""
+    nodes = tuple(
+        Node(
+            name=node.node,
+            scratch=str(scratch),
+            ranks=tuple(
+                Rank(subject=f"{node.node}/{short}", node=node.node, index=index, device=node.device)
+                for index, short in enumerate(node.ranks)
+            ),
+        )
+        for node in promised
+    )
+    return Cluster(nodes=nodes, device="cuda" if all(node.device == "cuda" for node in promised) else "cpu")
+
+
+@dataclass(kw_only=True, slots=True)
+class Session:
+    """One start or resume of a run, under way."""
+
+    writer: RunWriter
+    profile: Profile
+    show: Show
+    command: tuple[str, ...]
+    earlier: Run | None = None
+    rerun_changed: bool = False
+    facts: dict[tuple[str, str], Scalar] = field(default_factory=dict)
+    recorded: dict[str, Outcome] = field(default_factory=dict)
+    state: Progress = field(default_factory=lambda: Progress(probe="start", probe_number=0, probes=len(PROBES)))
+
+    def drive(self) -> None:
+        """Start the nodes, run every probe, and end the nodes."""
+        header = self.writer.header
+        expected = preview(PROBES, self.profile, self._promised_cluster(), header.only, None)
+        self._tell(doing="starting nodes", expected_s=expected.expected_s)
+        with ControlPlane() as plane:
+            self._join(plane)
+            for number, probe in enumerate(PROBES, start=1):
+                self._tell(probe=probe.name, probe_number=number, doing="")
+                self._run_probe(plane, probe)
+                self._keep_telemetry(plane)
+                self._tell(done_s=expected.start_s + sum(part.expected_s for part in expected.probes[:number]))
+
+    def _promised_cluster(self) -> Cluster:
+        header = self.writer.header
+        return cluster_of(header.promised, Path(header.filesystems[0].partition("/fs:")[2]))
+
+    def _join(self, plane: ControlPlane) -> None:
+        """Start each promised node's worker, learn what it is, and open the run's segment."""
+        cluster = self._promised_cluster()
+        for node in cluster.nodes:
+            config = NodeConfig(
+                name=node.name,
+                run_id=self.writer.header.run_id,
+                device=cluster.device,
+                ranks=tuple(rank.subject.rpartition("/")[2] for rank in node.ranks),
+                scratch=node.scratch,
+                beside="hwlottery.runner.telemetry:watch",
+            )
+            plane.start_local(config, self.writer.log_path(f"node-{node.name}.log"))
+        here = plane.wait_joined(tuple(node.name for node in cluster.nodes), JOIN_WITHIN_S)
+        found = {name: identified for name in here if (identified := _identified(plane, name)) is not None}
+        self._open_segment(found)
+        self._write(
+            [
+                Event(time=now(), kind="run_started", detail="" if self.earlier is None else "resumed"),
+                *(Event(time=now(), kind="node_joined", subject=name) for name in found),
+            ]
+        )
+        self._note_lost(plane, ())
+
+    def _open_segment(self, found: dict[str, Identified]) -> None:
+        """Add this start to run.json. On a resume, refuse to mix figures of unlike software, hardware or methods."""
+        header = self.writer.header
+        segment = Segment(
+            start=now(),
+            hwlottery=__version__,
+            methods={probe.name: probe.method for probe in PROBES},
+            software={name: identified.software for name, identified in found.items()},
+            hardware={name: identified.hardware for name, identified in found.items()},
+            command=self.command,
+        )
+        if self.earlier is not None:
+            changed = differences(header.segments[-1], segment) if header.segments else []
+            if changed and not self.rerun_changed:
+                raise RunError(
+                    f"{self.writer.path} was measured with something else: {'; '.join(changed)}. Its figures would be "
+                    "mixed with others: give --rerun-changed to measure everything again, or start a new run"
+                )
+            if not changed:
+                self.recorded = recorded_outcomes(self.earlier)
+        self.writer.write_header(msgspec.structs.replace(header, segments=(*header.segments, segment)))
+
+    def _run_probe(self, plane: ControlPlane, probe: Probe) -> None:
+        header = self.writer.header
+        cluster = self._current_cluster(plane)
+        settings = self.profile.settings(probe.name, header.device)
+        if settings is None or (header.only and probe.name not in header.only):
+            why = f"profile {self.profile.name}" if settings is None else f"--only {' '.join(header.only)}"
+            self._skip(probe, f"left out by {why}")
+            return
+        self._write([Event(time=now(), kind="probe_started", detail=probe.name)])
+        if cluster.nodes:
+            self._follow(plane, probe, cluster, settings)
+        self._write([Event(time=now(), kind="probe_finished", detail=probe.name)])
+
+    def _follow(self, plane: ControlPlane, probe: Probe, cluster: Cluster, settings: Any) -> None:
+        """Follow a probe's plan round by round. A plan that raises ends its probe alone."""
+        plan = probe.plan(cluster, settings, self.writer.header.seed)
+        outcomes: list[Outcome] | None = None
+        while True:
+            try:
+                trials = next(plan) if outcomes is None else plan.send(outcomes)
+            except StopIteration:
+                return
+            except Exception as error:  # noqa: BLE001  # a defect of one probe must not cost the run
+                detail = f"the plan of {probe.name} raised {type(error).__name__}: {error}"[:500]
+                self._write([Event(time=now(), kind="note", severity="error", detail=detail)])
+                return
+            outcomes = self._run_round(plane, probe, trials)
+
+    def _run_round(self, plane: ControlPlane, probe: Probe, trials: Round) -> list[Outcome]:
+        hardware = self.writer.header.segments[-1].hardware
+        identities = [trial_id(probe, trial, hardware) for trial in trials]
+        todo = [
+            Sent(id=identity, trial=trial, seed=self.writer.header.seed)
+            for identity, trial in zip(identities, trials, strict=True)
+            if identity not in self.recorded
+        ]
+        self._write([plan_record(probe, sent.trial, sent.id) for sent in todo])
+        if todo:
+            self._tell(doing=todo[0].trial.function, ranks_busy=sum(len(sent.trial.ranks) for sent in todo))
+            for sent, returned in zip(todo, plane.run_round(todo), strict=True):
+                self._keep(plane, sent, returned)
+            self._tell(ranks_busy=0)
+        outcomes = [self.recorded[identity] for identity in identities]
+        for outcome in outcomes:
+            self._learn(outcome)
+        return outcomes
+
+    def _keep(self, plane: ControlPlane, sent: Sent, returned: Returned) -> None:
+        """Write what came back of a trial; it is on disk before the next round."""
+        for subject, text in returned.logs.items():
+            with self.writer.log_path(f"{sent.id}-{subject.replace('/', '-')}.log").open("a") as log:
+                log.write(text)
+        self._write(result_records(sent.trial, sent.id, returned))
+        self.recorded[sent.id] = returned.outcome
+        self._note_lost(plane, returned.lost_nodes)
+
+    def _learn(self, outcome: Outcome) -> None:
+        """Keep the facts that a plan may know, and each node's access tier in run.json."""
+        tiers: dict[str, Tier] = {}
+        for reading in outcome.readings:
+            if isinstance(reading, Observed):
+                self.facts[(reading.subject, reading.key)] = reading.value
+                if reading.key == "node.tier":
+                    tiers[reading.subject] = msgspec.convert(reading.value, Tier)
+        if tiers:
+            header = self.writer.header
+            *before, last = header.segments
+            last = msgspec.structs.replace(last, tiers={**last.tiers, **tiers})
+            self.writer.write_header(msgspec.structs.replace(header, segments=(*before, last)))
+
+    def _current_cluster(self, plane: ControlPlane) -> Cluster:
+        """The nodes that are still here, with the facts seen so far."""
+        promised = self._promised_cluster()
+        nodes = tuple(node for node in promised.nodes if node.name not in plane.lost)
+        return Cluster(nodes=nodes, device=promised.device, facts=dict(self.facts))
+
+    def _note_lost(self, plane: ControlPlane, among: tuple[str, ...]) -> None:
+        new = [name for name in plane.lost if name not in self.state.nodes_lost]
+        self._write(
+            Event(time=now(), kind="node_lost", subject=name, severity="fatal", detail=plane.lost[name]) for name in new
+        )
+        if new:
+            self._tell(nodes_lost=(*self.state.nodes_lost, *new), note=f"lost: {', '.join(new)}")
+
+    def _skip(self, probe: Probe, detail: str) -> None:
+        """A probe that is left out is said for each of its metrics and each subject that it would have measured."""
+        header = self.writer.header
+        self._write(
+            skipped(name, subject, "skipped_by_profile", detail)
+            for name in probe.metrics
+            for subject in _promised_subjects(header, metric(name).subjects)
+        )
+
+    def _keep_telemetry(self, plane: ControlPlane) -> None:
+        files = TelemetryFiles(self.writer.path / "telemetry")
+        for node in self._current_cluster(plane).nodes:
+            with contextlib.suppress(NodeLost):
+                files.add(node.name, plane.call(node.name, take_windows_here))
+
+    def _write(self, records: Any) -> None:
+        listed: list[AnyRecord] = list(records)
+        if listed:
+            self.writer.write(listed)
+
+    def _tell(self, **changes: Any) -> None:
+        self.state = msgspec.structs.replace(self.state, **changes)
+        self.show(self.state)
+
+
+def _identified(plane: ControlPlane, node: str) -> Identified | None:
+    with contextlib.suppress(NodeLost):
+        identified: Identified = plane.call(node, identify_here)
+        return identified
+    return None
+
+
+def _promised_subjects(header: RunHeader, kinds: tuple[str, ...]) -> Iterator[str]:
+    """The promised subjects of these kinds, as far as they are known before anything is measured."""
+    if "cluster" in kinds:
+        yield "cluster"
+    if "filesystem" in kinds:
+        yield from header.filesystems
+    for node in header.promised:
+        if "node" in kinds:
+            yield node.node
+        for short in node.ranks:
+            if short.rstrip("0123456789") in kinds:
+                yield f"{node.node}/{short}"
