@@ -41,14 +41,13 @@ class Source(_Strict):
 class ReferenceValue(_Strict):
     """One value of one metric, in the metric's unit, for measurements that carry the params of `where`.
 
-    `accelerators` is how many take part in a collective; None where that does not matter.
+    For a collective `where` holds how many ranks take part.
     """
 
     metric: Text
     where: dict[str, int | str] = {}
     kind: ReferenceKind
     value: Positive
-    accelerators: Annotated[int, Field(ge=1)] | None = None
     source: Text
     note: str = ""
 
@@ -59,10 +58,9 @@ class ReferenceValue(_Strict):
             raise ValueError(f"{name!r} is no metric of the catalogue")
         return name
 
-    def fits(self, params: Params, accelerators: int | None) -> bool:
-        """Whether a measurement with these params, over so many accelerators, compares with this value."""
-        counted = self.accelerators is None or self.accelerators == accelerators
-        return counted and all(key in params and params[key] == wanted for key, wanted in self.where.items())
+    def fits(self, params: Params) -> bool:
+        """Whether a measurement with these params compares with this value."""
+        return all(key in params and params[key] == wanted for key, wanted in self.where.items())
 
 
 class Accelerator(_Strict):
@@ -74,14 +72,10 @@ class Accelerator(_Strict):
     power_limit_w: Positive | None = None
     values: tuple[ReferenceValue, ...]
 
-    def value(
-        self, metric: str, params: Params, kind: ReferenceKind, accelerators: int | None = None
-    ) -> ReferenceValue | None:
+    def value(self, metric: str, params: Params, kind: ReferenceKind) -> ReferenceValue | None:
         """The value that fits, the most closely described first; None where there is none."""
         fitting = [
-            value
-            for value in self.values
-            if (value.metric, value.kind) == (metric, kind) and value.fits(params, accelerators)
+            value for value in self.values if (value.metric, value.kind) == (metric, kind) and value.fits(params)
         ]
         return max(fitting, key=lambda value: len(value.where), default=None)
 

@@ -335,13 +335,14 @@ def _node_facts(rental: _Rental, node: str) -> dict[str, str | int | float | boo
         "node.tier": rental.tier,
         "hardware.identity": _sha256(node)[:16],
         "os.kernel": "6.9.0-odd" if rental.fault("kernel", node) else "6.8.0-31-generic",
-        "version.torch": "2.13.0",
-        "version.driver": "570.86.15",
-        "version.cuda": "12.8",
-        "version.nccl": "2.26.2",
+        "software.torch": "2.13.0",
+        "software.kernel": "6.9.0-odd" if rental.fault("kernel", node) else "6.8.0-31-generic",
+        "software.driver": "570.86.15",
+        "software.cuda": "12.8",
+        "software.nccl": "2.26.2",
         "limit.memlock": 64 * GIB,
         "limit.nofile": 1_048_576,
-        "limit.shm": 64 * GIB,
+        "shm.size": 64 * GIB,
         "numa.nodes": 2,
     }
 
@@ -445,13 +446,46 @@ def _all_reduce(rental: _Rental, node: str) -> Iterator[AnyRecord]:
         n = max(2, rental.accelerators)
         busbw = rental.samples(typical)
         seconds = [2 * (n - 1) / n * size / (one * 1e9) for one in busbw]
-        brought.append(_value("all_reduce.busbw", node, busbw, bytes=size))
-        brought.append(_value("all_reduce.algbw", node, [size / one / 1e9 for one in seconds], bytes=size))
-        brought.append(_value("all_reduce.transfer", node, [one * 0.97 for one in seconds], bytes=size))
-        brought.append(_value("all_reduce.skew", node, [one * 0.03 for one in seconds], bytes=size))
-        brought.append(_value("all_reduce.batched_busbw", node, [typical * 1.02], bytes=size))
+        brought.append(_value("all_reduce.busbw", node, busbw, bytes=size, dtype="fp32", ranks=rental.accelerators))
+        brought.append(
+            _value(
+                "all_reduce.algbw",
+                node,
+                [size / one / 1e9 for one in seconds],
+                bytes=size,
+                dtype="fp32",
+                ranks=rental.accelerators,
+            )
+        )
+        brought.append(
+            _value(
+                "all_reduce.transfer",
+                node,
+                [one * 0.97 for one in seconds],
+                bytes=size,
+                dtype="fp32",
+                ranks=rental.accelerators,
+            )
+        )
+        brought.append(
+            _value(
+                "all_reduce.skew",
+                node,
+                [one * 0.03 for one in seconds],
+                bytes=size,
+                dtype="fp32",
+                ranks=rental.accelerators,
+            )
+        )
+        brought.append(
+            _value(
+                "all_reduce.batched_busbw", node, [typical * 1.02], bytes=size, dtype="fp32", ranks=rental.accelerators
+            )
+        )
         elements = wrong.severity if wrong and index == 0 else 0.0
-        brought.append(_value("all_reduce.wrong_elements", node, [elements], bytes=size))
+        brought.append(
+            _value("all_reduce.wrong_elements", node, [elements], bytes=size, dtype="fp32", ranks=rental.accelerators)
+        )
     yield from _written(
         rental, _Work(probe="all_reduce", function="all_reduce:sizes", subjects=rental.ranks(node), brought=brought)
     )
