@@ -1,8 +1,9 @@
 """Evidence: the metric catalogue, the records, and the run directory they are written to."""
 
+from .errors import HwlotteryError, RunError
 from .header import FORMAT, TIERS, Device, Document, Launcher, Promised, RunHeader, Segment, Tier
 from .metrics import CATALOGUE, Metric, is_metric, metric, value_of
-from .reading import Problem, Run, RunError, read_run
+from .reading import Problem, Run, read_run
 from .readings import AnyReading, Missing, Noticed, Observed, Reading, reading
 from .records import AnyRecord, Event, Fact, Fill, Measurement, NotMeasured, Params, TrialPlan, measured
 from .subjects import Subject, node_name, parse_subject
@@ -19,6 +20,7 @@ __all__ = [
     "Event",
     "Fact",
     "Fill",
+    "HwlotteryError",
     "Launcher",
     "Measurement",
     "Metric",

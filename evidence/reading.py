@@ -16,6 +16,7 @@ from typing import Literal, TypeVar
 import msgspec
 from msgspec import Struct
 
+from .errors import RunError
 from .header import FORMAT, RunHeader
 from .records import AnyRecord, Event, Fact, Measurement, NotMeasured, TrialPlan
 
@@ -31,10 +32,6 @@ _TYPE_OF: dict[str, object] = {
     "measurements.jsonl": Measurement | NotMeasured,
     "events.jsonl": Event,
 }
-
-
-class RunError(Exception):
-    """Something is wrong with a run directory that the user can mend; the message is one line."""
 
 
 class Problem(Struct, frozen=True, kw_only=True):

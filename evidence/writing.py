@@ -11,8 +11,9 @@ from pathlib import Path
 
 import msgspec
 
+from .errors import RunError
 from .header import RunHeader
-from .reading import RECORD_FILES, Run, RunError, read_run
+from .reading import RECORD_FILES, Run, read_run
 from .records import AnyRecord, Event, Fact, Measurement, NotMeasured, TrialPlan
 
 DERIVED = ("verdict.json", "report.html", "SHA256SUMS", "SHA256SUMS.sig")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..cluster.local import LAUNCHER, promised_here
-from ..evidence import FORMAT, Document, Event, RunError, RunHeader, RunWriter, Tier
+from ..evidence import FORMAT, Document, Event, HwlotteryError, RunError, RunHeader, RunWriter, Tier
 from ..evidence.writing import now
 from ..probes import PROBES
 from ..probes.profiles import Profile, profile_from_text
@@ -17,7 +17,7 @@ from .preview import Preview, preview
 from .session import Session, Show, cluster_of
 
 
-class RunStopped(Exception):
+class RunStopped(HwlotteryError):
     """The run was stopped by a signal; its directory is valid and resumes. `exit_code` is 130 or 143."""
 
     def __init__(self, path: Path, exit_code: int) -> None:
@@ -26,8 +26,10 @@ class RunStopped(Exception):
         super().__init__(f"stopped; what was measured is kept. Go on with: hwlottery run --resume {path}")
 
 
-class RunCutShort(Exception):
-    """The surroundings ended the run (a full disk, say); the message is one line."""
+class RunCutShort(HwlotteryError):
+    """The surroundings ended the run: a full disk, say."""
+
+    exit_code = 6
 
 
 class Terminated(BaseException):

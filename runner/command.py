@@ -1,0 +1,111 @@
+"""From the options of `hwlottery run` to a run, a resume, or the plan of one."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from ..evidence import Document, RunError, Tier
+from ..evidence.writing import now
+from ..probes import PROBES
+from ..probes.profiles import Profile
+from .live import Live, duration
+from .preview import Preview
+from .run import Request, plan_of, resume, start
+
+# What a resume takes from the run itself: giving it again could contradict it.
+_OF_THE_RUN = ("profile", "policy", "seed", "only", "provider", "cluster", "price", "tier", "scratch", "out", "dry_run")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Options:
+    """The options of a new run, with profile and policy loaded."""
+
+    profile: Profile
+    policy: Document
+    provider: str | None
+    cluster: str | None
+    price: float | None
+    tier: Tier | None
+    scratch: Path | None
+    out: Path | None
+    only: tuple[str, ...]
+    seed: int
+    command: tuple[str, ...]
+
+
+def run_new(options: Options, console: Console) -> Path:
+    """Make a new run and return its directory."""
+    request = _request(options)
+    with Live(console) as show:
+        start(request, show)
+    return request.out
+
+
+def run_on(path: Path, stated: set[str], *, rerun_changed: bool, command: tuple[str, ...], console: Console) -> Path:
+    """Go on with a run. Raises RunError where options of the run itself are given again."""
+    again = sorted(stated & set(_OF_THE_RUN))
+    if again:
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in again)
+        raise RunError(f"{names} cannot be given with --resume: the run goes on with its own")
+    with Live(console) as show:
+        resume(path, show, rerun_changed=rerun_changed, command=command)
+    return path
+
+
+def show_plan(options: Options, console: Console, *, as_json: bool) -> None:
+    """Say what would run, for how long and for how much money."""
+    plan = plan_of(_request(options))
+    console.print(_plan_table(plan))
+    console.print(_plan_sentence(plan), markup=False)
+    if as_json:
+        told = {"expected_s": plan.expected_s, "node_hours": plan.node_hours, "usd": plan.usd}
+        sys.stdout.write(msgspec.json.encode({**msgspec.to_builtins(plan), **told}).decode() + "\n")
+
+
+def _request(options: Options) -> Request:
+    for name in options.only:
+        if name not in {probe.name for probe in PROBES}:
+            raise RunError(f"unknown probe {name!r}: choose {', '.join(probe.name for probe in PROBES)}")
+    scratch = (options.scratch or Path()).resolve()
+    if not scratch.is_dir():
+        raise RunError(f"--scratch {scratch} is no directory: make it, or name another")
+    return Request(
+        out=options.out or Path("runs") / f"{options.profile.name}-{now():%Y%m%d-%H%M%S}",
+        profile=options.profile,
+        policy=options.policy,
+        scratch=scratch,
+        provider=options.provider,
+        cluster=options.cluster,
+        price_per_gpu_hour=options.price,
+        tier=options.tier,
+        seed=options.seed,
+        only=options.only,
+        command=options.command,
+    )
+
+
+def _plan_table(plan: Preview) -> Table:
+    table = Table(title=f"profile {plan.profile} on {plan.nodes} node, {plan.ranks} ranks ({plan.device})")
+    table.add_column("probe")
+    for name in ("rounds", "trials", "expected"):
+        table.add_column(name, justify="right")
+    for part in plan.probes:
+        if part.skipped:
+            table.add_row(part.probe, "-", "-", "left out", style="dim")
+        else:
+            table.add_row(part.probe, str(part.rounds), str(part.trials), duration(part.expected_s))
+    return table
+
+
+def _plan_sentence(plan: Preview) -> str:
+    """Time, node-hours, and money or what is missing to say it."""
+    money = f"{plan.usd:.2f} USD of rental" if plan.usd is not None else _no_money(plan.price_per_gpu_hour)
+    return f"about {duration(plan.expected_s)} in all, {plan.node_hours:.2g} node-hours, {money}"
+
+
+def _no_money(price: float | None) -> str:
+    return "no price given (--price)" if price is None else "no money: no accelerator here is priced"
