@@ -42,7 +42,7 @@ def _gloo() -> dict[str, Value]:
 def _nccl() -> dict[str, Value]:
     import torch
 
-    version = ".".join(str(part) for part in torch.cuda.nccl.version())  # type: ignore[no-untyped-call]  # torch leaves it untyped
+    version = ".".join(str(part) for part in torch.cuda.nccl.version())
     return {"version": version} | nccl_settings(_debug_text())
 
 

@@ -52,7 +52,7 @@ class CudaClock:
         """Record an event behind the work queued so far."""
         import torch
 
-        event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]  # torch leaves it untyped
+        event = torch.cuda.Event(enable_timing=True)
         event.record()
         return event
 
