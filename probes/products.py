@@ -31,9 +31,9 @@ def make_product(context: RankContext, dtype: str, shape: tuple[int, int, int], 
     """Normally distributed operands on the rank's device, the same on each rank. Raises UnsupportedError."""
     import torch
 
-    refusal = _refusal(context, dtype)
-    if refusal:
-        raise UnsupportedError(refusal)
+    why = refusal(context, dtype)
+    if why:
+        raise UnsupportedError(why)
     m, n, k = shape
     generator = torch.Generator(device=context.device).manual_seed(seed)
     a = torch.randn(m, k, device=context.device, generator=generator)
@@ -62,7 +62,7 @@ def _fp8_product(context: RankContext, shape: tuple[int, int, int], a: torch.Ten
     return Product(dtype="fp8", shape=shape, out=out, run=run)
 
 
-def _refusal(context: RankContext, dtype: str) -> str | None:
+def refusal(context: RankContext, dtype: str) -> str | None:
     """Why this device has no such product, or None. A dtype that would be emulated is refused."""
     if not context.on_cuda:
         return f"{dtype} needs an accelerator" if dtype in ("tf32", "fp8") else None
