@@ -81,6 +81,7 @@ class ControlPlane:
         self._cluster.sync(_stop_http, self._cluster.scheduler)
         self._client = Client(self._cluster, security=security, set_as_default=False)
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._logs: dict[str, Path] = {}
         self._lost: dict[str, str] = {}
 
     def __enter__(self) -> "ControlPlane":
@@ -112,6 +113,7 @@ class ControlPlane:
         with contextlib.suppress(BrokenPipeError), process.stdin as stdin:
             stdin.write(msgspec.json.encode(summons))
         self._processes[node.name] = process
+        self._logs[node.name] = log
 
     def wait_joined(self, names: tuple[str, ...], within_s: float) -> tuple[str, ...]:
         """Wait until these nodes have joined, some have ended instead, or the time is up; return those here."""
@@ -126,7 +128,7 @@ class ControlPlane:
         here = self._workers()
         for name in names:
             if name not in here:
-                self._lost[name] = "never joined"
+                self._lost[name] = f"never joined{self._last_words(name)}"
         return tuple(name for name in names if name in here)
 
     def call(self, node: str, function: Callable[..., Any], *args: Any, within_s: float = 60.0) -> Any:
@@ -155,6 +157,14 @@ class ControlPlane:
                 process.wait(timeout=max(0.0, until - time.monotonic()))
                 continue
             process.kill()  # its ranks die with it
+
+    def _last_words(self, name: str) -> str:
+        """The last line that a node worker of ours printed, where it has ended."""
+        log = self._logs.get(name)
+        if log is None or self._processes[name].poll() is None:
+            return ""
+        lines = log.read_text("utf-8", "replace").strip().splitlines()
+        return f": {lines[-1][:300]}" if lines else ": its worker ended at once"
 
     def _workers(self) -> dict[str, str]:
         """Names of the nodes here, with their workers' addresses."""

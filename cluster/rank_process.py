@@ -73,12 +73,16 @@ def perform(order: Order) -> list[AnyReading]:
 
 
 def rank_function(name: str) -> Callable[[RankContext, dict[str, Any]], list[AnyReading]]:
-    """The rank function "module:name" below hwlottery.probes. Raises ValueError for any other place."""
+    """The rank function "module:name", of a module below hwlottery.probes, or anywhere where it has a dotted path.
+
+    Raises ValueError for what is no such name, ImportError or AttributeError where nothing stands there.
+    """
     module, _, attribute = name.partition(":")
     if not module.replace(".", "_").isidentifier() or not attribute.isidentifier():
         raise ValueError(f"not a rank function: {name!r}")
+    path = module if "." in module else f"{_PROBES}.{module}"
     function: Callable[[RankContext, dict[str, Any]], list[AnyReading]] = getattr(
-        importlib.import_module(f"{_PROBES}.{module}"), attribute
+        importlib.import_module(path), attribute
     )
     return function
 
@@ -124,7 +128,7 @@ def _process_group(order: Order, spec: RankSpec) -> Iterator[None]:
     world = len(order.part.ranks)
     dist.init_process_group(
         "nccl" if spec.device == "cuda" else "gloo",
-        store=torch.distributed.FileStore(order.store, world),
+        store=torch.distributed.FileStore(order.store, world),  # type: ignore[attr-defined]  # there, but not in __all__
         rank=order.rank,
         world_size=world,
         timeout=timedelta(seconds=order.part.deadline_s + _BEYOND_DEADLINE_S),
