@@ -1,0 +1,1 @@
+"""Reports: one verdict and its evidence, shown as a page, in a terminal, as rows and as JUnit."""

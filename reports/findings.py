@@ -1,0 +1,240 @@
+"""Findings as rows that open: what was observed against what was expected, its peers, its samples, what to do."""
+
+from collections.abc import Iterable, Sequence
+
+from markupsafe import Markup
+from msgspec import Struct
+
+from ..evidence import parse_subject
+from ..scoring.verdict import Category, Finding, Layer, Result, Verdict
+from .charts import Line, peers
+from .first_screen import CATEGORY_WORDS, RESULT_WORDS
+from .layout import Table, text
+from .layout import Column as TableColumn
+from .layout import number as number_cell
+from .measured import Group, Measured, Value, params_label
+from .numbers import figure, significant
+from .plain_text import listed, natural, printable
+from .spread import dot_of
+
+MOST_ROWS = 50
+MOST_CHARTS = 12  # each is some kilobytes and a tenth of a second
+_GATHER_FROM = 4  # so many like findings become one row
+_ORDER: dict[Result, int] = {"fail": 0, "not_measured": 1, "warn": 2, "pass": 3}
+_LAYERS: dict[Layer, str] = {
+    "rule": "a rule of the policy",
+    "contract": "the number in the contract",
+    "reference": "the reference for this hardware",
+    "peers": "comparison with its peers",
+    "baseline": "the last accepted run",
+}
+_CONFIDENCE = {"high": 3, "medium": 2, "low": 1}
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """One row of the findings table, with what it opens to."""
+
+    subject: str
+    subjects: str  # all of them, where several were gathered
+    nodes: str  # for the filter
+    check: str
+    category: Category
+    category_word: str
+    result: Result
+    result_word: str
+    observed: str
+    observed_sort: float | None
+    expected: str
+    layer: str
+    layer_told: str
+    confidence: str
+    confidence_rank: int
+    required: bool
+    detail: tuple[tuple[str, str], ...]
+    chart: Markup | None
+    action: str
+    statement: str
+
+
+def rows(measured: Measured, verdict: Verdict) -> tuple[list[Row], int]:
+    """What did not pass, the gravest first, at most 50 rows; and how many findings were left out."""
+    gathered = _gathered(_ordered(each for each in verdict.findings if each.result != "pass"))
+    shown = gathered[:MOST_ROWS]
+    left_out = sum(len(group) for group in gathered[MOST_ROWS:])
+    return [_row(measured, group, draws=place < MOST_CHARTS) for place, group in enumerate(shown)], left_out
+
+
+def passed(verdict: Verdict) -> Table | None:
+    """What passed, one row a check: how many subjects, what was observed, what was expected."""
+    by_check: dict[tuple[str, str, str], list[Finding]] = {}
+    for each in verdict.findings:
+        if each.result == "pass":
+            label = params_label(each.params) if each.params else ""
+            by_check.setdefault((each.category, each.check, label), []).append(each)
+    if not by_check:
+        return None
+    heads = ("category", "check", "params", "subjects", "observed", "expected")
+    columns = tuple(TableColumn(title=head, numeric=head == "subjects") for head in heads)
+    table_rows = tuple(
+        (
+            text(CATEGORY_WORDS.get(found[0].category, category)),
+            text(check, code=True),
+            text(label),
+            number_cell(len(found), f"{len(found):,}"),
+            text(_range(found)),
+            text(_same([each.expected for each in found])),
+        )
+        for (category, check, label), found in by_check.items()
+    )
+    return Table(caption="What passed", columns=columns, rows=table_rows)
+
+
+def _ordered(findings: Iterable[Finding]) -> list[Finding]:
+    """Fail, then what is required and not measured, then warnings, then what could not be seen."""
+
+    def grave(each: Finding) -> tuple[object, ...]:
+        optional = each.result == "not_measured" and not each.required
+        return (4 if optional else _ORDER[each.result]), not each.required, -_CONFIDENCE[each.confidence]
+
+    return sorted(findings, key=lambda each: (*grave(each), each.category, each.check, natural(each.subject)))
+
+
+def _gathered(findings: Sequence[Finding]) -> list[list[Finding]]:
+    """Like findings without a value in one row: 512 times the same missing tool is one finding to a reader."""
+    groups: dict[tuple[object, ...], list[Finding]] = {}
+    for each in findings:
+        like = (each.check, each.result, each.required, each.reason, each.expected, tuple(each.params.items()))
+        groups.setdefault(like if each.result == "not_measured" else (id(each),), []).append(each)
+    found: list[list[Finding]] = []
+    for group in groups.values():
+        found += [group] if len(group) >= _GATHER_FROM else [[each] for each in group]
+    return found
+
+
+def _row(measured: Measured, group: Sequence[Finding], *, draws: bool) -> Row:
+    first = group[0]
+    values = _group_of(measured, first)
+    names = sorted({each.subject for each in group}, key=natural)
+    return Row(
+        subject=first.subject if len(group) == 1 else f"{len(names):,} {_kind(first.subject)}s",
+        subjects=", ".join(names[:600]),
+        nodes=" ".join(sorted({node for name in names for node in _nodes(name)}, key=natural)),
+        check=first.check,
+        category=first.category,
+        category_word=CATEGORY_WORDS[first.category],
+        result=first.result,
+        result_word=RESULT_WORDS[first.result],
+        observed=_observed(first),
+        observed_sort=first.observed if isinstance(first.observed, int | float) else None,
+        expected=printable(first.expected or "\N{EM DASH}", 200),
+        layer=first.layer or "\N{EM DASH}",
+        layer_told=_LAYERS[first.layer] if first.layer else "",
+        confidence=first.confidence,
+        confidence_rank=_CONFIDENCE[first.confidence],
+        required=first.required,
+        detail=tuple(_detail(first, names, values)),
+        chart=_chart(first, values) if draws and values else None,
+        action=printable(first.action),
+        statement=printable(first.statement),
+    )
+
+
+def _observed(each: Finding) -> str:
+    if each.observed is None:
+        return RESULT_WORDS["not_measured"]
+    if isinstance(each.observed, int) and not isinstance(each.observed, bool) and not each.unit:
+        return f"{each.observed:,}"
+    return printable(figure(each.observed, each.unit), 200)
+
+
+def _detail(each: Finding, names: Sequence[str], values: Group | None) -> Iterable[tuple[str, str]]:
+    """Pairs of a word and what it stands for, in the order a reader asks."""
+    if len(names) > 1:
+        yield "Subjects", printable(listed(names, 64), 4000)
+    if each.reason:
+        yield "Why", printable(each.reason)
+    if each.detail:
+        yield "Detail", printable(each.detail)
+    if each.metric:
+        params = f" ({params_label(each.params)})" if each.params else ""
+        yield "Metric", f"{printable(each.metric, 128)}{params}"
+    if each.first_observed is not None:
+        yield "First attempt", figure(each.first_observed, each.unit)
+    own = _own(each, values)
+    if own and values:
+        yield "Samples", _samples(own, values.metric.unit)
+        yield from _taken(own)
+    if each.evidence:
+        yield "Trials", printable(listed(each.evidence, 8), 600)
+        yield "Logs", printable(listed((f"logs/{trial}.log" for trial in each.evidence), 4), 600)
+    yield "Required", "yes, by the policy for this access tier" if each.required else "no"
+    if each.excludes:
+        yield "Taking out", f"{each.excludes} would cure it"
+
+
+def _samples(own: Value, unit: str) -> str:
+    record, numbers = own.measurement, own.measurement.numbers()
+    count = record.count or len(numbers)
+    if len(numbers) == 1:
+        return f"one value, {figure(numbers[0], unit)}"
+    told = f"{count:,} samples from {figure(min(numbers), unit)} to {figure(max(numbers), unit)}"
+    if record.samples is None:
+        return told
+    first = ", ".join(significant(value) for value in numbers[:10])
+    return f"{told}; the first: {first}{', …' if len(numbers) > 10 else ''}"
+
+
+def _taken(own: Value) -> Iterable[tuple[str, str]]:
+    record = own.measurement
+    if record.start and record.end:
+        yield "Measured", f"{record.start:%Y-%m-%d %H:%M:%S} to {record.end:%H:%M:%S} UTC, attempt {record.attempt}"
+
+
+def _group_of(measured: Measured, each: Finding) -> Group | None:
+    groups = measured.groups(each.metric) if each.metric else []
+    return next((group for group in groups if group.params == each.params and _own(each, group)), None)
+
+
+def _own(each: Finding, values: Group | None) -> Value | None:
+    return next((value for value in values.values if value.subject == each.subject), None) if values else None
+
+
+def _chart(each: Finding, values: Group) -> Markup | None:
+    if len(values.values) < 2:
+        return None
+    unit = values.metric.unit
+    several = len({name for value in values.values for name in _nodes(value.subject)}) > 1
+    marks = [dot_of(value, {each.subject}, several=several) for value in values.values]
+    same_unit = each.threshold is not None and each.unit == unit
+    threshold = (
+        Line(value=each.threshold or 0.0, label=f"demanded {figure(each.threshold, unit)}") if same_unit else None
+    )
+    label = f"{each.subject} at {figure(each.observed, each.unit)} among {len(marks) - 1} peers, median {figure(values.median, unit)}"
+    return peers(marks, unit=unit, threshold=threshold, label=label)
+
+
+def _range(found: Sequence[Finding]) -> str:
+    numbers = [e.observed for e in found if isinstance(e.observed, int | float) and not isinstance(e.observed, bool)]
+    if len(numbers) != len(found):
+        return _same([_observed(each) for each in found])
+    low, high = figure(min(numbers), found[0].unit), figure(max(numbers), found[0].unit)
+    return low if low == high else f"{low} to {high}"
+
+
+def _same(words: Sequence[str]) -> str:
+    unique = list(dict.fromkeys(words))
+    return printable(unique[0] if len(unique) == 1 else f"{unique[0]} and {len(unique) - 1} others", 200)
+
+
+def _kind(subject: str) -> str:
+    try:
+        return parse_subject(subject).kind
+    except ValueError:
+        return "subject"
+
+
+def _nodes(subject: str) -> tuple[str, ...]:
+    try:
+        return parse_subject(subject).nodes
+    except ValueError:
+        return ()

@@ -1,0 +1,188 @@
+"""What a run measured, found by metric: the last attempt of each value, aggregates, the worst, and what is missing."""
+
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from ..evidence import Fact, Measurement, Metric, NotMeasured, Params, Run, is_metric, metric, parse_subject, value_of
+from .numbers import number_of, size
+from .plain_text import natural, printable
+
+ParamsKey = tuple[tuple[str, str], ...]
+
+
+class Value(Struct, frozen=True, kw_only=True):
+    """One value in force: the last attempt of a metric on a subject with its params."""
+
+    subject: str
+    value: float
+    measurement: Measurement
+
+    @property
+    def low(self) -> float:
+        """The smallest of its samples."""
+        return min(self.measurement.numbers())
+
+    @property
+    def high(self) -> float:
+        """The largest of its samples."""
+        return max(self.measurement.numbers())
+
+
+class Group(Struct, frozen=True, kw_only=True):
+    """The values of one metric with the same params, over all subjects, in natural order of the subjects."""
+
+    metric: Metric
+    params: Params
+    values: tuple[Value, ...]
+    median: float
+
+    @property
+    def numbers(self) -> list[float]:
+        """The values alone."""
+        return [each.value for each in self.values]
+
+    @property
+    def worst_first(self) -> list[Value]:
+        """The values from worst to best; a metric with no better direction is sorted from the largest."""
+        return sorted(self.values, key=lambda each: each.value, reverse=self.metric.better != "higher")
+
+    @property
+    def worst(self) -> Value:
+        """The worst value."""
+        return self.worst_first[0]
+
+    def gap(self, value: float) -> float | None:
+        """By which share of the median a value is worse than it: 0.22 is 22% worse. None where the median is 0."""
+        if self.median == 0:
+            return None
+        share = (self.median - value) / abs(self.median)
+        return share if self.metric.better == "higher" else -share
+
+
+class Measured:
+    """The values in force of a run, indexed once."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        last = _last_attempts(run)
+        self._groups = _grouped(record for record in last if isinstance(record, Measurement))
+        self._missing = [record for record in last if isinstance(record, NotMeasured)]
+        self._facts: dict[str, dict[str, Fact]] = defaultdict(dict)
+        for fact in run.facts:
+            self._facts[fact.subject][fact.key] = fact
+
+    def groups(self, name: str) -> list[Group]:
+        """The groups of a metric, the fullest and weightiest first."""
+        return sorted(self._groups.get(name, []), key=_weight, reverse=True)
+
+    def main(self, name: str) -> Group | None:
+        """The one group that speaks for a metric: sustained before burst, bf16 before others, the largest size."""
+        return next(iter(self.groups(name)), None)
+
+    def metrics(self, prefix: str) -> list[str]:
+        """The names of the measured metrics that begin with a prefix, in the order of the catalogue."""
+        return [name for name in self._groups if name.startswith(prefix)]
+
+    def missing(self, *prefixes: str) -> list[NotMeasured]:
+        """What was wanted and not measured, for metrics that begin with one of the prefixes."""
+        return [record for record in self._missing if record.metric.startswith(prefixes)]
+
+    def facts_of(self, subject: str) -> dict[str, Fact]:
+        """The facts of a subject by key, the last seen of each."""
+        return self._facts.get(subject, {})
+
+    @property
+    def subjects_with_facts(self) -> list[str]:
+        """Every subject that a fact speaks of, in natural order."""
+        return sorted(self._facts, key=natural)
+
+
+def params_label(params: Params) -> str:
+    """Params as people say them: bf16 8192x8192x8192 sustained, 64 MiB."""
+    rest = dict(params)
+    words: list[str] = []
+    if "dtype" in rest:
+        words.append(printable(rest.pop("dtype"), 40))
+    if {"m", "n", "k"} <= rest.keys():
+        words.append("\N{MULTIPLICATION SIGN}".join(printable(rest.pop(side), 20) for side in "mnk"))
+    for key in sorted(rest):
+        words.append(_one_param(key, rest[key]))
+    return " ".join(words) or "\N{EM DASH}"
+
+
+def _one_param(key: str, value: bool | int | float | str) -> str:
+    if key in ("bytes", "size_bytes", "message_bytes") and not isinstance(value, str | bool):
+        return size(value)
+    if isinstance(value, str) and key in ("phase", "dtype", "backend", "direction"):
+        return printable(value, 40)
+    if key == "ranks":
+        return number_of(value, "rank") if isinstance(value, int) else printable(value, 40)
+    return f"{printable(key, 40)} {printable(value, 80)}"
+
+
+def short(subject: str) -> str:
+    """A subject without its node where it is an accelerator or NUMA node: slot1 of n1/slot1."""
+    try:
+        parsed = parse_subject(subject)
+    except ValueError:
+        return printable(subject, 80)
+    return subject.split("/", 1)[1] if parsed.kind in ("gpu", "slot", "numa") else subject
+
+
+def node_of(subject: str) -> str | None:
+    """The node of a subject, or None for the cluster, a pair or what is no subject."""
+    try:
+        return parse_subject(subject).node
+    except ValueError:
+        return None
+
+
+def _key(record: Measurement | NotMeasured) -> tuple[str, str, ParamsKey]:
+    return record.metric, record.subject, _params_key(record.params)
+
+
+def _params_key(params: Params) -> ParamsKey:
+    return tuple(sorted((key, repr(value)) for key, value in params.items()))
+
+
+def _last_attempts(run: Run) -> list[Measurement | NotMeasured]:
+    """One record a metric, subject and params: the highest attempt, and of equals the last written."""
+    last: dict[tuple[str, str, ParamsKey], Measurement | NotMeasured] = {}
+    records: list[Measurement | NotMeasured] = [*run.measurements, *run.not_measured]
+    for record in sorted(records, key=lambda each: (each.attempt, each.number or 0)):
+        last[_key(record)] = record
+    return list(last.values())
+
+
+def _grouped(records: Iterable[Measurement]) -> dict[str, list[Group]]:
+    found: dict[str, dict[ParamsKey, list[Value]]] = defaultdict(lambda: defaultdict(list))
+    for record in records:
+        value = value_of(record)
+        if value is not None and is_metric(record.metric):
+            each = Value(subject=record.subject, value=value, measurement=record)
+            found[record.metric][_params_key(record.params)].append(each)
+    return {name: [_group(name, values) for values in by_params.values()] for name, by_params in found.items()}
+
+
+def _group(name: str, values: list[Value]) -> Group:
+    ordered = tuple(sorted(values, key=lambda each: natural(each.subject)))
+    middle = statistics.median(each.value for each in ordered)
+    return Group(metric=metric(name), params=ordered[0].measurement.params, values=ordered, median=middle)
+
+
+_DTYPES = ("bf16", "bfloat16", "fp16", "float16", "tf32", "fp32", "float32", "fp8")
+
+
+def _weight(group: Group) -> tuple[int, int, int, float]:
+    params = group.params
+    dtype = str(params.get("dtype", ""))
+    rank = len(_DTYPES) - _DTYPES.index(dtype) if dtype in _DTYPES else 0
+    sizes = [float(v) for k, v in params.items() if k in ("m", "n", "k", "bytes", "size_bytes") and _is_number(v)]
+    return int(params.get("phase") == "sustained"), rank, len(group.values), sum(sizes)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

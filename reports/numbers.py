@@ -1,0 +1,115 @@
+"""How every number, time and size in a report is written: at most three significant digits, with its unit, in UTC."""
+
+import math
+from datetime import datetime, timedelta
+
+# Units of things that are counted: a whole number of them is shown in full.
+_COUNTED = frozenset(
+    "elements tensors steps ranks errors rows links lanes nodes GPUs slots trials records tokens cores".split()
+)
+_SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
+_BYTES = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
+_WORDS = {"1/node-day": "/node-day", "C": "°C", "usd": "USD"}
+DASH = "\N{EN DASH}"
+NOTHING = "\N{EM DASH}"
+
+
+def figure(value: bool | int | float | str | None, unit: str = "") -> str:
+    """A value with its unit, as a person reads it. What is not there is a dash, never 0."""
+    if value is None:
+        return NOTHING
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return f"{value} {unit}".strip()
+    if not math.isfinite(value):
+        return "not finite"
+    scaled, word = _scaled(float(value), unit)
+    counted = unit in _COUNTED and float(value).is_integer()
+    text = f"{int(value):,}" if counted else significant(scaled)
+    return f"{text} {_singular(word, text)}".strip()
+
+
+def significant(value: float) -> str:
+    """A number to three significant digits: 38.4, 31,400, 0.0123, 1.2e-05."""
+    if value == 0:
+        return "0"
+    rounded = float(f"{value:.3g}")
+    if abs(rounded) < 1e-4:
+        return f"{value:.2g}"
+    decimals = max(0, 2 - math.floor(math.log10(abs(rounded))))
+    text = f"{rounded:,.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text and rounded == int(rounded) else text
+
+
+def span(low: float | None, high: float | None, unit: str = "") -> str:
+    """An interval, its unit once: 37.9-38.8 %."""
+    if low is None and high is None:
+        return NOTHING
+    if low is None or high is None:
+        return f"at most {figure(high, unit)}" if low is None else f"at least {figure(low, unit)}"
+    left, right = figure(low, unit), figure(high, unit)
+    if left == right:
+        return left
+    first, _, first_unit = left.partition(" ")
+    _, _, last_unit = right.partition(" ")
+    return f"{first}{DASH}{right}" if first_unit == last_unit else f"{left} {DASH} {right}"
+
+
+def size(count: float) -> str:
+    """Bytes in binary units: 64 MiB."""
+    for factor, word in _BYTES:
+        if count >= factor:
+            return f"{significant(count / factor)} {word}"
+    return f"{count:.0f} B"
+
+
+def percent(share: float) -> str:
+    """A share as a percentage."""
+    return figure(share, "share")
+
+
+def dollars(amount: float) -> str:
+    """An amount in USD."""
+    return f"$ {significant(amount)}"
+
+
+def utc(moment: datetime | None) -> str:
+    """A time in UTC, to the minute."""
+    return NOTHING if moment is None else f"{moment:%Y-%m-%d %H:%M} UTC"
+
+
+def lasting(time: timedelta | None) -> str:
+    """A duration in the two largest units that matter: 47 h 51 min."""
+    if time is None:
+        return NOTHING
+    seconds = round(time.total_seconds())
+    if seconds < 120:
+        return f"{seconds} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def number_of(count: int, thing: str) -> str:
+    """A count with its noun: 1 node, 2 nodes, 512 GPUs."""
+    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
+
+
+def _scaled(value: float, unit: str) -> tuple[float, str]:
+    if unit == "share":
+        return value * 100, "%"
+    if unit in ("B", "bytes"):
+        for factor, word in _BYTES:
+            if abs(value) >= factor:
+                return value / factor, word
+        return value, "B"
+    if unit == "s" and value:
+        for factor, word in _SECONDS:
+            if abs(value) >= factor:
+                return value / factor, word
+        return value / 1e-6, "µs"
+    return value, _WORDS.get(unit, unit)
+
+
+def _singular(unit: str, text: str) -> str:
+    return unit[:-1] if text == "1" and unit in _COUNTED else unit

@@ -1,0 +1,93 @@
+"""The page: one self-contained HTML document made from a run and its verdict."""
+
+import base64
+import hashlib
+from importlib import resources
+
+from jinja2 import DictLoader, Environment, StrictUndefined
+from markupsafe import Markup
+
+from ..evidence import Run
+from ..scoring.verdict import Verdict
+from .appendix import appendix
+from .findings import passed, rows
+from .first_screen import CATEGORY_WORDS, RESULT_WORDS, WORDS, categories, figures
+from .measured import Measured
+from .rental import rented, when
+from .sections import SECTIONS
+from .visibility import exclusion, required_words, visibility
+
+_TEMPLATES = (
+    "page.html.j2",
+    "parts.html.j2",
+    "first_screen.html.j2",
+    "findings.html.j2",
+    "sections.html.j2",
+    "appendix.html.j2",
+)
+
+
+def render(run: Run, verdict: Verdict) -> str:
+    """The whole page. It makes no request, runs no script but its own, and escapes whatever the run holds."""
+    measured = Measured(run)
+    found, left_out = rows(measured, verdict)
+    style, script = _asset("page.css"), _asset("page.js")
+    return (
+        _environment()
+        .get_template("page.html.j2")
+        .render(
+            run=run,
+            verdict=verdict,
+            word=WORDS[verdict.verdict],
+            shape=_SHAPES[verdict.verdict],
+            rented=rented(run),
+            when=when(run),
+            figures=figures(run, measured, verdict),
+            categories=categories(verdict),
+            exclusion=exclusion(verdict),
+            findings=found,
+            findings_left_out=left_out,
+            passed=passed(verdict),
+            category_words=CATEGORY_WORDS,
+            result_words=RESULT_WORDS,
+            coverage=required_words(verdict),
+            visibility=visibility(measured, verdict),
+            sections=[section(measured, verdict) for section in SECTIONS],
+            appendix=appendix(run),
+            style=Markup(style),  # noqa: S704  # our own file
+            script=Markup(script),  # noqa: S704  # our own file
+            policy=content_policy(style, script),
+        )
+    )
+
+
+def content_policy(style: str, script: str) -> str:
+    """The Content-Security-Policy of the page: nothing from anywhere, our one style and one script by their hash."""
+    return (
+        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(content: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+
+
+def _asset(name: str) -> str:
+    return resources.files(__package__).joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _environment() -> Environment:
+    sources = {name: _asset(name) for name in _TEMPLATES}
+    return Environment(
+        loader=DictLoader(sources), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+
+
+# Each verdict has its own shape beside its word and colour: a frame and a sign in a box of 24.
+_SHAPES = {
+    "GO": ("M12 1a11 11 0 1 0 0 22 11 11 0 0 0 0-22z", "M6.5 12.5l4 4 7.5-8.5"),
+    "CONDITIONAL": ("M12 1.5 23.5 22H.5z", "M12 9v6M12 18v1"),
+    "INCONCLUSIVE": ("M2 2h20v20H2z", "M8.5 9a3.5 3.5 0 1 1 5 3.2c-1 .5-1.5 1.1-1.5 2.3M12 17.5v1"),
+    "NO_GO": ("M7.5 1h9L23 7.5v9L16.5 23h-9L1 16.5v-9z", "M8 8l8 8M16 8l-8 8"),
+}

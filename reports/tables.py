@@ -1,0 +1,105 @@
+"""Tables of figures: aggregates by metric, and the worst of many."""
+
+import statistics
+from collections.abc import Iterable, Sequence
+
+from ..evidence import NotMeasured
+from .layout import Cell, Column, Gap, Table, number, text
+from .measured import Group, Measured, Value, params_label
+from .numbers import figure
+from .plain_text import listed, natural, printable
+
+MOST_ROWS = 50
+_REASONS: dict[str, tuple[str, str]] = {
+    "skipped_by_profile": ("the profile leaves it out", "run a profile that includes it"),
+    "tool_missing": ("a tool it needs is not installed", "install the tool and run again"),
+    "unsupported": ("this device or platform cannot do it", "run where the device supports it"),
+    "timeout": ("its deadline passed", "look into the trial's log, then run again"),
+    "died": ("a rank, worker or node ended during the trial", "look into the trial's log, then run again"),
+    "raised": ("the probe ended with an error", "look into the trial's log, then run again"),
+    "parse_error": ("the tool's output could not be read", "keep the log and report it with the tool's version"),
+    "not_finite": ("the value was NaN or infinite", "run it again; if it repeats, the device is at fault"),
+    "closed_to_tenant": ("closed to the tenant: no permission", "ask the provider for it, or for the access it needs"),
+    "no_reference": ("no reference for this hardware", "add a reference with its source"),
+    "not_returned": ("the trial ended without this value", "look into the trial's log, then run again"),
+    "interrupted": ("the run was stopped first", "go on with --resume"),
+}
+
+
+def aggregates(measured: Measured, names: Iterable[str], *, caption: str = "All figures") -> Table | None:
+    """One row a metric and params: how many subjects, least, median, most, and who is worst. None without any."""
+    groups = [group for name in names for group in _in_order(measured.groups(name))]
+    if not groups:
+        return None
+    heads = ("metric", "params", "subjects", "least", "median", "most", "spread", "worst")
+    columns = tuple(Column(title=head, numeric=head in heads[2:7]) for head in heads)
+    return Table(caption=caption, columns=columns, rows=tuple(_aggregate(group) for group in groups))
+
+
+def worst(group: Group, *, marked: frozenset[str] = frozenset()) -> Table:
+    """The subjects of one group, the worst first, at most 50."""
+    shown = group.worst_first[:MOST_ROWS]
+    columns = ("subject", "value", "against the median", "samples", "least", "most", "trial")
+    left_out = len(group.values) - len(shown)
+    return Table(
+        caption=f"{group.metric.name}, {params_label(group.params)}: by subject, the worst first",
+        columns=tuple(Column(title=head, numeric=place in range(1, 6)) for place, head in enumerate(columns)),
+        rows=tuple(_subject_row(group, each, marked) for each in shown),
+        note=f"{left_out:,} more are in `hwlottery export --format csv`." if left_out > 0 else "",
+    )
+
+
+def gaps(records: Sequence[NotMeasured]) -> tuple[Gap, ...]:
+    """What is missing, one line a metric and reason, the subjects gathered."""
+    gathered: dict[tuple[str, str, str], list[str]] = {}
+    for record in records:
+        gathered.setdefault((record.metric, record.reason, record.detail), []).append(record.subject)
+    return tuple(_gap(*key, subjects) for key, subjects in list(gathered.items())[:MOST_ROWS])
+
+
+def reason_words(reason: str) -> tuple[str, str]:
+    """Why something was not measured, and how to measure it."""
+    return _REASONS.get(reason, (reason, "run again"))
+
+
+def _gap(metric: str, reason: str, detail: str, subjects: list[str]) -> Gap:
+    why, remedy = reason_words(reason)
+    told = f"{why}: {printable(detail, 300)}" if detail else why
+    unique = sorted(set(subjects), key=natural)
+    return Gap(metric=printable(metric, 128), subjects=printable(listed(unique, 4), 300), why=told, remedy=remedy)
+
+
+def _in_order(groups: list[Group]) -> list[Group]:
+    """Heaviest params last within a metric reads as a curve: small sizes first."""
+    return sorted(groups, key=lambda group: natural(params_label(group.params)))
+
+
+def _aggregate(group: Group) -> tuple[Cell, ...]:
+    unit, values = group.metric.unit, group.numbers
+    least, most, middle = min(values), max(values), statistics.median(values)
+    wide = (most - least) / abs(middle) if middle and len(values) > 1 else None
+    return (
+        text(group.metric.name, code=True),
+        Cell(text=params_label(group.params), sort=None),
+        number(len(values), f"{len(values):,}"),
+        number(least, figure(least, unit)),
+        number(middle, figure(middle, unit)),
+        number(most, figure(most, unit)),
+        number(wide, figure(wide, "share")),
+        text(group.worst.subject if len(values) > 1 and least != most else "\N{EM DASH}"),
+    )
+
+
+def _subject_row(group: Group, each: Value, marked: frozenset[str]) -> tuple[Cell, ...]:
+    unit, record, middle = group.metric.unit, each.measurement, group.median
+    away = (each.value - middle) / abs(middle) if middle else None
+    count = record.count or len(record.numbers())
+    return (
+        text(each.subject, tone="fail" if each.subject in marked else ""),
+        number(each.value, figure(each.value, unit)),
+        number(away, "\N{EM DASH}" if away is None or len(group.values) < 2 else f"{away * 100:+.1f} %"),
+        number(count, f"{count:,}"),
+        number(each.low, figure(each.low, unit)),
+        number(each.high, figure(each.high, unit)),
+        text(printable(record.trial or "\N{EM DASH}", 40), code=True),
+    )
