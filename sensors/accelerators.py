@@ -11,6 +11,8 @@ from .pci import numa_node
 
 _CLOCK_SM, _CLOCK_MEMORY = 1, 2  # NVML_CLOCK_SM, NVML_CLOCK_MEM
 _UNCORRECTED, _AGGREGATE = 1, 1  # NVML_MEMORY_ERROR_TYPE_UNCORRECTED, NVML_AGGREGATE_ECC
+_MOST_NVLINKS = 36  # NVML_NVLINK_MAX_LINKS
+_NO_SUCH_LINK = ("NVML: Not Supported", "NVML: Invalid Argument")
 _COMPUTE_MODES = {0: "default", 1: "exclusive thread", 2: "prohibited", 3: "exclusive process"}
 
 # key, function, its further arguments, what to make of its answer
@@ -81,8 +83,22 @@ def gpu_facts(nvml: Nvml, index: int, own_pids: Collection[int], root: Path = RO
     found = {key: _converted(nvml.gpu(index, function, *more), make) for key, function, more, make in _ASKED}
     address = nvml.pci(index)
     found["accelerator.pci"] = address
+    links = nvlinks(nvml, index)
+    found["accelerator.nvlinks"] = links if isinstance(links, Unreadable) else len(links)
     found["accelerator.numa_node"] = address if isinstance(address, Unreadable) else numa_node(address, root)
     return found | foreign_processes(nvml.gpu(index, "nvmlDeviceGetComputeRunningProcesses"), own_pids)
+
+
+def nvlinks(nvml: Nvml, index: int) -> list[bool] | Unreadable:
+    """Each NVLink of a GPU, whether it is up. An empty list: this GPU has none. A link beyond the last is refused by
+    NVML as not supported or as an invalid argument, as is the first on a GPU without NVLink."""
+    states: list[bool] = []
+    for number in range(_MOST_NVLINKS):
+        state = nvml.gpu(index, "nvmlDeviceGetNvLinkState", number)
+        if isinstance(state, Unreadable):
+            return states if state.why in _NO_SUCH_LINK else state
+        states.append(bool(state))
+    return states
 
 
 def _converted(answer: Any, make: Callable[[Any], Found]) -> Found:

@@ -6,15 +6,23 @@ from pathlib import Path
 from msgspec import Struct
 
 from ..evidence import Observed
-from ..evidence.records import Scalar
+from ..evidence.records import Reason, Scalar
 
 ROOT = Path("/")
+_CLOSED = ("Permission denied", "Operation not permitted", "NVML: Insufficient Permissions")
 
 
 class Unreadable(Struct, frozen=True):
     """What could not be read, and why: no permission, not there, or no answer. It is never a value."""
 
     why: str
+
+    @property
+    def reason(self) -> Reason:
+        """The reason it gives a metric that needed it."""
+        if self.why.startswith(_CLOSED):
+            return "closed_to_tenant"
+        return "unsupported" if self.why.startswith("NVML: Not Supported") else "not_returned"
 
 
 Found = Scalar | Unreadable

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 from .files import ROOT, Found, Unreadable, content_or_empty, entries, link_name, number, text
-from .pci import pci_address
+from .pci import link, pci_address
 
 _PORT_TEXTS = {"state": "state", "physical_state": "phys_state", "link_layer": "link_layer"}
 
@@ -24,7 +24,7 @@ def nics(root: Path = ROOT) -> dict[str, dict[str, Found]]:
 def network_cards(root: Path = ROOT) -> dict[str, dict[str, Found]]:
     """Network interfaces with a device behind them, by name."""
     folder = root / "sys/class/net"
-    return {card.name: _network_card(card) for card in entries(folder) if (card / "device").exists()}
+    return {card.name: _network_card(root, card) for card in entries(folder) if (card / "device").exists()}
 
 
 def rdma_devices(root: Path = ROOT) -> dict[str, dict[str, Found]]:
@@ -32,21 +32,24 @@ def rdma_devices(root: Path = ROOT) -> dict[str, dict[str, Found]]:
     return {card.name: _rdma_device(root, card) for card in entries(root / "sys/class/infiniband")}
 
 
-def _network_card(card: Path) -> dict[str, Found]:
+def _network_card(root: Path, card: Path) -> dict[str, Found]:
     return {
         "nic.netdev": card.name,
         "nic.mac": _mac(card),
         "nic.speed": _speed(card),
         "nic.mtu": number(card / "mtu"),
         "nic.state": text(card / "operstate"),
-        **_device(card),
+        **_device(root, card),
     }
 
 
-def _device(card: Path) -> dict[str, Found]:
+def _device(root: Path, card: Path) -> dict[str, Found]:
+    address = pci_address(card / "device")
+    pcie = {} if isinstance(address, Unreadable) else link(address, root)
     return {
+        **{key: value for key, value in pcie.items() if key.endswith("_max")},
         "nic.driver": link_name(card / "device/driver"),
-        "nic.pci": pci_address(card / "device"),
+        "nic.pci": address,
         "nic.numa_node": _numa_node(card / "device"),
     }
 
@@ -83,7 +86,7 @@ def _rdma_device(root: Path, card: Path) -> dict[str, Found]:
         "nic.firmware": text(card / "fw_ver"),
         "nic.board_id": text(card / "board_id"),
         "nic.netdev": netdevs[0] if netdevs else Unreadable(f"no network interface: {card / 'device/net'}"),
-        **_device(card),
+        **_device(root, card),
     }
     if netdevs:
         found["nic.mtu"] = number(root / "sys/class/net" / netdevs[0] / "mtu")
