@@ -2,14 +2,24 @@
 plans may use its facts."""
 
 from .all_reduce import AllReduce
+from .burn_in import BurnIn
+from .checkpoint import Checkpoint
+from .filesystem import Filesystem
 from .inventory import Inventory
 from .matmul import Matmul
+from .memory import Memory
 from .protocol import Plan, Probe
+from .topology import Topology
 
 PROBES: tuple[Probe, ...] = (
     Inventory(),
+    Topology(),
     Matmul(),
+    Memory(),
     AllReduce(),
+    Filesystem(),
+    Checkpoint(),
+    BurnIn(),
 )
 
 __all__ = ["PROBES", "Plan", "Probe"]

@@ -27,8 +27,8 @@ METRICS = (
     "checkpoint.hash_mismatches",
 )
 # bytes/s of a whole node, for the plan's times alone: as a rule, and the least for which the deadline still holds.
-_USUAL = 3e8
-_SLOWEST = 5e6
+_USUAL = {"cpu": 3e8, "cuda": 2e9}
+_SLOWEST = {"cpu": 2e7, "cuda": 1e8}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,10 +57,10 @@ class Checkpoint:
 
     def plan(self, cluster: Cluster, settings: CheckpointSettings, seed: int) -> Plan:
         """One round: a collective of each node's ranks."""
-        yield [_on_node(node, settings, seed) for node in cluster.nodes if node.ranks]
+        yield [_on_node(node, cluster.device, settings, seed) for node in cluster.nodes if node.ranks]
 
 
-def _on_node(node: Node, settings: CheckpointSettings, seed: int) -> Trial:
+def _on_node(node: Node, device: str, settings: CheckpointSettings, seed: int) -> Trial:
     size = settings.mib_per_rank * MIB
     moved = 2.0 * size * len(node.ranks) * settings.saves
     return Trial(
@@ -75,8 +75,8 @@ def _on_node(node: Node, settings: CheckpointSettings, seed: int) -> Trial:
             "seed": seed,
         },
         collective=True,
-        expected_s=2.0 + moved / _USUAL,
-        deadline_s=120 + moved / _SLOWEST,
+        expected_s=2.0 + moved / _USUAL[device],
+        deadline_s=120 + moved / _SLOWEST[device],
         fills=tuple(
             Fill(metric=metric, subject=node.filesystem, params=_key(size, len(node.ranks))) for metric in METRICS
         ),

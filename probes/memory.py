@@ -24,7 +24,7 @@ LINK = ("memory.host_to_device", "memory.device_to_host")
 HOST = "memory.host_copy"
 # bytes/s, for the plan's times alone: as a rule, and the least for which the deadline still holds.
 _USUAL = {"cpu": 8e9, "cuda": 1e12, "link": 2e10, "host": 1e10}
-_SLOWEST = {"cpu": 2e8, "cuda": 1e10, "link": 5e8, "host": 2e8}
+_SLOWEST = {"cpu": 5e8, "cuda": 1e10, "link": 5e8, "host": 5e8}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import shutil
 import tempfile
@@ -22,20 +21,11 @@ from torch.distributed.checkpoint.state_dict_saver import save
 
 from ..cluster import RankContext
 from ..evidence.records import Reason
+from .fio_job import reason_of
 from .page_cache import drop_cached, read_from
 from .timed_writer import TimedWriter
 
 State = dict[str, torch.Tensor]
-_REASONS: dict[int, tuple[Reason, str]] = {
-    errno.ENOSPC: ("unsupported", "no space left"),
-    errno.EDQUOT: ("closed_to_tenant", "the quota is used up"),
-    errno.EFBIG: ("closed_to_tenant", "files may not be that large here"),
-    errno.EACCES: ("closed_to_tenant", "no permission to write"),
-    errno.EPERM: ("closed_to_tenant", "no permission to write"),
-    errno.EROFS: ("closed_to_tenant", "mounted read-only"),
-    errno.ENOENT: ("unsupported", "there is no such directory"),
-    errno.ENOTDIR: ("unsupported", "it is no directory"),
-}
 
 
 class SavingError(Exception):
@@ -81,16 +71,15 @@ def _make_folder(directory: str, wanted: int) -> str | SavingError:
     try:
         free = shutil.disk_usage(directory).free
         if free < wanted:
-            need = f"needs {wanted / 1e9:.1f} GB free in {directory}, has {free / 1e9:.1f} GB"
-            return SavingError(need, "unsupported")
+            need = f"no space left: {wanted >> 20} MiB wanted, {free >> 20} MiB free in {directory}"
+            return SavingError(need, "raised")
         return tempfile.mkdtemp(prefix="hwlottery-checkpoint-", dir=directory)
     except OSError as error:
         return _refused(error, directory)
 
 
 def _refused(error: OSError, directory: str | Path) -> SavingError:
-    reason, words = _REASONS.get(error.errno or 0, ("raised", error.strerror or type(error).__name__))
-    return SavingError(f"{directory}: {words}", reason)
+    return SavingError(f"{error.strerror or type(error).__name__}: {directory}", reason_of(error.errno or 0))
 
 
 def timed_saves(context: RankContext, folder: Path, params: dict[str, Any]) -> list[Save]:

@@ -55,7 +55,9 @@ class _Trainer:
         self._computed: list[Any] = []
         self._group = dist.distributed_c10d._get_default_group()
         self._replicas = DistributedDataParallel(
-            self.model, device_ids=[context.device.index] if context.on_cuda else None
+            self.model,
+            device_ids=[context.device.index] if context.on_cuda else None,
+            gradient_as_bucket_view=True,  # else each gradient is held twice
         )
         self._replicas.register_comm_hook(None, self._reduce)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=params["learning_rate"])
