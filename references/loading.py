@@ -6,12 +6,14 @@ from typing import TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from ..evidence import HwlotteryError
+
 FOLDER = Path(__file__).parent
 
 _M = TypeVar("_M", bound=BaseModel)
 
 
-class ReferenceFileError(Exception):
+class ReferenceFileError(HwlotteryError):
     """A reference file cannot be used; the message is one line naming file and key."""
 
 

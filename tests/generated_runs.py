@@ -26,6 +26,7 @@ Faults are written kind@subject, some with a severity behind '=':
 import hashlib
 import math
 import random
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -250,6 +251,7 @@ def _records(rental: _Rental) -> Iterator[AnyRecord]:
         for node in rental.joined():
             yield from trials(rental, node)
         yield Event(time=rental.pass_time(1), kind="probe_finished", detail=name)
+    yield from _across_nodes(rental)
     yield from _burn_in(rental)
     if rental.fault("unfinished", "cluster"):
         yield Event(time=rental.pass_time(1), kind="interrupted", detail=UNFINISHED)
@@ -293,7 +295,16 @@ def _written(rental: _Rental, work: _Work) -> Iterator[AnyRecord]:
         yield _of_trial(record, work)
     end = rental.pass_time(work.seconds)
     yield from work.events
-    yield Event(time=end, kind="trial_ended", trial=work.trial, detail=work.function, outcome=work.outcome)
+    counts = Counter("facts.jsonl" if isinstance(r, Fact) else "measurements.jsonl" for r in work.brought)
+    counts["events.jsonl"] += len(work.events)
+    yield Event(
+        time=end,
+        kind="trial_ended",
+        trial=work.trial,
+        detail=work.function,
+        outcome=work.outcome,
+        counts={name: count for name, count in counts.items() if count},
+    )
 
 
 def _of_trial(record: AnyRecord, work: _Work) -> AnyRecord:
@@ -344,6 +355,7 @@ def _node_facts(rental: _Rental, node: str) -> dict[str, str | int | float | boo
         "limit.nofile": 1_048_576,
         "shm.size": 64 * GIB,
         "numa.nodes": 2,
+        "access.kernel_log": True,
     }
 
 
@@ -355,6 +367,7 @@ def _chip_facts(rental: _Rental, rank: str) -> dict[str, str | int | float | boo
         "accelerator.memory": rental.chip.memory_bytes,
         "accelerator.power_limit": rental.chip.power_limit_w,
         "accelerator.uuid": "GPU-" + _sha256(rank)[:12],
+        "accelerator.vbios": "96.00.74.00.01",
     }
 
 
@@ -537,10 +550,28 @@ _PROBES = {
 # --- burn-in -----------------------------------------------------------------------------------------------------
 
 
+def _across_nodes(rental: _Rental) -> Iterator[AnyRecord]:
+    """An all-reduce over all nodes that are still there."""
+    ranks = [rank for node in _present(rental) for rank in rental.ranks(node)]
+    if len(_present(rental)) < 2:
+        return
+    brought: list[AnyRecord] = []
+    for size, typical in rental.chip.busbw.items():
+        params = {"bytes": size, "dtype": "fp32", "ranks": len(ranks)}
+        brought.append(_value("all_reduce.busbw", "cluster", rental.samples(typical * 0.77), **params))
+        brought.append(_value("all_reduce.wrong_elements", "cluster", [0.0], **params))
+    yield from _written(
+        rental, _Work(probe="all_reduce", function="all_reduce:across", subjects=ranks, brought=brought)
+    )
+
+
+def _present(rental: _Rental) -> list[str]:
+    return [node for node in rental.joined() if not rental.hit("lost", node) and not rental.hit("hung", node)]
+
+
 def _burn_in(rental: _Rental) -> Iterator[AnyRecord]:
     """One trial over all ranks that are still there."""
-    nodes = [node for node in rental.joined() if not rental.hit("lost", node) and not rental.hit("hung", node)]
-    ranks = [rank for node in nodes for rank in rental.ranks(node)]
+    ranks = [rank for node in _present(rental) for rank in rental.ranks(node)]
     if not ranks:
         return
     step = 1.9 if rental.device == "cuda" else 0.4

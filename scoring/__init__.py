@@ -1,0 +1,25 @@
+"""Scoring: policies, the layers of a check, statistics, and the verdict. Fails closed: missing is never a pass."""
+
+from .policy import Policy, document_for, load_policy, policy_from_text, policy_names
+from .policy_text import PolicyError
+from .score import read_verdict, score_run, verdict_json
+from .verdict import EXIT_CODES, Coverage, Economics, Finding, Interval, Reliability, Verdict
+
+__all__ = [
+    "EXIT_CODES",
+    "Coverage",
+    "Economics",
+    "Finding",
+    "Interval",
+    "Policy",
+    "PolicyError",
+    "Reliability",
+    "Verdict",
+    "document_for",
+    "load_policy",
+    "policy_from_text",
+    "policy_names",
+    "read_verdict",
+    "score_run",
+    "verdict_json",
+]

@@ -1,0 +1,36 @@
+"""The index: one number from 0 to 100 to compare clusters by. It never decides the verdict."""
+
+import math
+import statistics
+from collections.abc import Collection, Sequence
+
+from ..evidence import parse_subject
+from .policy_model import Check
+
+# By check: each subject with its share of the reference, None where it was not measured.
+Shares = dict[str, list[tuple[str, float | None]]]
+
+
+def index(checks: Sequence[Check], shares: Shares, excluded: Collection[str]) -> float | None:
+    """Weighted geometric mean of the shares of the reference, each capped at 1, times 100.
+
+    A check's share is the median over its subjects, without those of nodes that would be taken out. None unless every
+    weighted check was measured on every subject: a cluster that hides a figure must not look better than one that
+    shows it.
+    """
+    logs: list[tuple[float, float]] = []
+    for check in checks:
+        if check.weight > 0:
+            found = [share for subject, share in shares.get(check.check, []) if not _among(subject, excluded)]
+            numbers = [share for share in found if share is not None]
+            if not numbers or len(numbers) < len(found):
+                return None
+            logs.append((check.weight, math.log(max(min(1.0, statistics.median(numbers)), 1e-9))))
+    if not logs:
+        return None
+    mean = sum(weight * log for weight, log in logs) / sum(weight for weight, _ in logs)
+    return round(100 * math.exp(mean), 2)
+
+
+def _among(subject: str, excluded: Collection[str]) -> bool:
+    return any(node in excluded for node in parse_subject(subject).nodes)

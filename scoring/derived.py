@@ -1,0 +1,113 @@
+"""Derived metrics: computed here from measured ones, because they need a reference or more than one subject."""
+
+import statistics
+from collections.abc import Callable
+
+import msgspec
+
+from ..evidence import Promised, RunHeader, metric
+from .facts import Facts
+from .values import Value, Values, params_key
+
+
+class Figures:
+    """Values of any metric, measured or derived."""
+
+    def __init__(self, header: RunHeader, values: Values, facts: Facts) -> None:
+        self.header = header
+        self.measured = values
+        self.facts = facts
+        self._nodes = {node.node: node for node in header.promised}
+        self._derived: dict[tuple[str, str], list[Value]] = {}
+
+    def of(self, name: str, subject: str) -> list[Value]:
+        """The values of a metric on a subject, one for each set of params; none where nothing is there."""
+        if not metric(name).derived:
+            return self.measured.of(name, subject)
+        key = (name, subject)
+        if key not in self._derived:
+            self._derived[key] = _DERIVE[name](self, subject) if name in _DERIVE else []
+        return self._derived[key]
+
+    def node(self, name: str) -> Promised | None:
+        """A promised node."""
+        return self._nodes.get(name)
+
+
+def _over_peak(of: str, default_dtype: str) -> Callable[[Figures, str], list[Value]]:
+    """A rate over the accelerator's dense peak at its dtype."""
+
+    def derive(figures: Figures, subject: str) -> list[Value]:
+        return [_share_of_peak(figures, subject, value, default_dtype) for value in figures.measured.of(of, subject)]
+
+    return derive
+
+
+def _share_of_peak(figures: Figures, subject: str, value: Value, default_dtype: str) -> Value:
+    if value.value is None:
+        return value
+    kind = figures.facts.accelerator(subject)
+    dtype = value.params.get("dtype", default_dtype)
+    peak = kind.value("matmul.tflops", {"dtype": dtype}, "peak") if kind else None
+    if peak is None:
+        name = figures.facts.get(subject, "accelerator.name")
+        known = f"no peak for {name} at {dtype}" if name is not None else "the accelerator's name was not recorded"
+        return _without_value(value, "no_reference", known)
+    earlier = tuple(number / peak.value for number in value.earlier)
+    return msgspec.structs.replace(value, value=value.value / peak.value, earlier=earlier)
+
+
+def _spread(figures: Figures, subject: str) -> list[Value]:
+    """(median - slowest) / median over a node's accelerators, for each set of params that any of them has."""
+    node = figures.node(subject)
+    if node is None or len(node.ranks) < 2:
+        return [Value(params={}, value=None, reason="unsupported", detail="needs two accelerators")]
+    by_params: dict[object, list[Value]] = {}
+    for rank in node.ranks:
+        for value in figures.measured.of("matmul.tflops", f"{subject}/{rank}"):
+            by_params.setdefault(params_key(value.params), []).append(value)
+    return [_slowest_below_median(values, len(node.ranks)) for values in by_params.values()]
+
+
+def _slowest_below_median(values: list[Value], ranks: int) -> Value:
+    numbers = [value.value for value in values if value.value is not None]
+    if len(numbers) < ranks:
+        return _without_value(
+            values[0], "not_returned", f"{ranks - len(numbers)} of {ranks} accelerators have no value"
+        )
+    middle = statistics.median(numbers)
+    if middle <= 0:
+        return _without_value(values[0], "not_finite", "the median is not above 0")
+    trials = tuple(dict.fromkeys(trial for value in values for trial in value.trials))
+    return Value(
+        params=values[0].params, value=(middle - min(numbers)) / middle, trials=trials, samples=len(numbers)
+    )  # fmt: skip
+
+
+def _straggler_loss(figures: Figures, _subject: str) -> list[Value]:
+    """1 - median / slowest of the ranks' compute times, over the ranks that took part in the burn-in."""
+    values = [
+        v for rank in figures.measured.subjects("burn_in.compute") for v in figures.measured.of("burn_in.compute", rank)
+    ]
+    if not values:
+        return []
+    numbers = [value.value for value in values if value.value is not None]
+    if len(numbers) < len(values):
+        return [_without_value(values[0], "not_returned", f"{len(values) - len(numbers)} ranks have no compute time")]
+    trials = tuple(dict.fromkeys(trial for value in values for trial in value.trials))
+    loss = 1 - statistics.median(numbers) / max(numbers)
+    return [Value(params={}, value=loss, trials=trials, samples=len(numbers))]
+
+
+def _without_value(value: Value, reason: str, detail: str) -> Value:
+    return msgspec.structs.replace(value, value=None, reason=reason, detail=detail, earlier=())
+
+
+# A burn-in trains in bf16 unless its params say otherwise.
+_DERIVE: dict[str, Callable[[Figures, str], list[Value]]] = {
+    "matmul.mfu": _over_peak("matmul.tflops", "bf16"),
+    "burn_in.mfu": _over_peak("burn_in.model_tflops", "bf16"),
+    "matmul.spread": _spread,
+    "burn_in.straggler_loss": _straggler_loss,
+}
+DERIVABLE = frozenset(_DERIVE)

@@ -1,0 +1,70 @@
+"""Facts of a run by subject and key, and what follows from them: access tiers and kinds of accelerators."""
+
+from collections.abc import Iterable
+
+from ..evidence import TIERS, Promised, Run, Tier
+from ..evidence.records import Scalar
+from ..references import Accelerator, match_accelerator
+
+UNREADABLE = "unreadable."
+
+
+class Facts:
+    """The last value of each fact. A fact that could not be read stands as unreadable.KEY with the reason."""
+
+    def __init__(self, run: Run) -> None:
+        self._by_key: dict[tuple[str, str], Scalar] = {(fact.subject, fact.key): fact.value for fact in run.facts}
+        self._tiers = _recorded_tiers(run, self)
+
+    def get(self, subject: str, key: str) -> Scalar | None:
+        """The value, or None where it was not seen."""
+        return self._by_key.get((subject, key))
+
+    def why_not(self, subject: str, key: str) -> str | None:
+        """Why a fact could not be read, or None where nobody said."""
+        why = self.get(subject, UNREADABLE + key)
+        return None if why is None else str(why)
+
+    def number(self, subject: str, key: str) -> float | None:
+        """The value as a number, or None where it is none."""
+        value = self.get(subject, key)
+        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+    def tiers(self, node: str) -> frozenset[Tier]:
+        """Every access tier recorded of a node: found, found by an earlier segment, or declared.
+
+        What each of them requires is required; a declared tier can add to that and take nothing away. Where none was
+        recorded, all of them: the most is required.
+        """
+        return self._tiers.get(node, frozenset(TIERS))
+
+    def accelerator(self, subject: str) -> Accelerator | None:
+        """The kind of an accelerator among the references, or None where it is unknown."""
+        name, memory = self.get(subject, "accelerator.name"), self.number(subject, "accelerator.memory")
+        power = self.number(subject, "accelerator.power_limit")
+        return (
+            match_accelerator(name, None if memory is None else int(memory), power) if isinstance(name, str) else None
+        )
+
+    def accelerator_of_node(self, node: Promised) -> Accelerator | None:
+        """The kind that all accelerators of a node are of, or None where they differ or one is unknown."""
+        return the_one_kind(self.accelerator(f"{node.node}/{rank}") for rank in node.ranks)
+
+
+def the_one_kind(kinds: Iterable[Accelerator | None]) -> Accelerator | None:
+    """The kind that all are of, or None where they differ or one is unknown."""
+    by_key = {kind.key if kind else None: kind for kind in kinds}
+    return next(iter(by_key.values())) if len(by_key) == 1 else None
+
+
+def _recorded_tiers(run: Run, facts: Facts) -> dict[str, frozenset[Tier]]:
+    recorded: dict[str, frozenset[Tier]] = {}
+    for promised in run.header.promised:
+        found = {segment.tiers[promised.node] for segment in run.header.segments if promised.node in segment.tiers}
+        seen = facts.get(promised.node, "node.tier")
+        found |= {tier for tier in TIERS if tier == seen}
+        if found and run.header.declared_tier:
+            found.add(run.header.declared_tier)
+        if found:
+            recorded[promised.node] = frozenset(found)
+    return recorded

@@ -1,0 +1,191 @@
+"""The layers of a check: contract, reference, peers, baseline and uniformity. Each judges one value."""
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from ..evidence import Metric
+from ..evidence.records import Params, Scalar
+from ..references import Accelerator
+from .policy_model import Baseline, Contract, Peers, Reference, Uniform
+from .verdict import Layer, Result
+from .words import figure, percent
+
+FEWEST_PEERS = 3
+MAD_TO_SIGMA = 1.4826  # of a normal distribution
+
+
+class Judged(Struct, frozen=True, kw_only=True):
+    """What one layer says of one value: the result, what was expected in words and as a number, and any remark."""
+
+    layer: Layer
+    result: Result
+    expected: str
+    threshold: float | None = None
+    reason: str = ""
+    detail: str = ""
+    share: float | None = None  # of the reference, 1 and above is as good as it
+    outlier: bool = False
+    not_judged: str = ""  # what this layer could not say, for the report
+
+
+def share_of(value: float, reference: float, metric: Metric) -> float:
+    """The value as a share of a reference, above 1 where it is better. Infinite where a time is 0."""
+    if metric.better == "lower":
+        return reference / value if value > 0 else math.inf
+    return value / reference
+
+
+def by_contract(value: Scalar, contract: Contract, unit: str) -> Judged:
+    """Against the buyer's own numbers."""
+    if contract.equals is not None:
+        same = value == contract.equals and isinstance(value, bool) == isinstance(contract.equals, bool)
+        return Judged(layer="contract", result="pass" if same else "fail", expected=f"{contract.equals}")
+    number = as_number(value)
+    if number is None:
+        wanted = f"a number to compare with {_bounds(contract, unit)}"
+        return Judged(layer="contract", result="not_measured", expected=wanted, reason="parse_error")
+    hard = _outside(number, contract.at_least, contract.at_most)
+    soft = _outside(number, contract.warn_at_least, contract.warn_at_most)
+    result: Result = "fail" if hard is not None else "warn" if soft is not None else "pass"
+    threshold = hard if hard is not None else soft if soft is not None else _first_bound(contract)
+    return Judged(layer="contract", result=result, expected=_bounds(contract, unit), threshold=threshold)
+
+
+def as_number(value: Scalar) -> float | None:
+    """A number, or None. "unlimited" is what inventory writes of a limit that is none."""
+    if value == "unlimited":
+        return math.inf
+    return float(value) if isinstance(value, bool | int | float) and math.isfinite(value) else None
+
+
+def _outside(number: float, least: float | None, most: float | None) -> float | None:
+    """The bound that a number is beyond, or None."""
+    if least is not None and not number >= least:
+        return least
+    return most if most is not None and not number <= most else None
+
+
+def _first_bound(contract: Contract) -> float | None:
+    bounds = (contract.at_least, contract.at_most, contract.warn_at_least, contract.warn_at_most)
+    return next((bound for bound in bounds if bound is not None), None)
+
+
+def _bounds(contract: Contract, unit: str) -> str:
+    parts = [
+        f"{word} {figure(bound, unit)}"
+        for word, bound in (
+            ("at least", contract.at_least),
+            ("at most", contract.at_most),
+            ("better at least", contract.warn_at_least),
+            ("better at most", contract.warn_at_most),
+        )
+        if bound is not None
+    ]
+    return ", ".join(parts)
+
+
+def by_reference(
+    value: float, params: Params, reference: Reference, accelerator: Accelerator | None, metric: Metric
+) -> Judged:
+    """Against what this kind of accelerator can do. Without a reference it is not measured, never passed."""
+    if accelerator is None:
+        why = "this kind of accelerator has no reference"
+        return Judged(layer="reference", result="not_measured", expected=why, reason="no_reference", detail=why)
+    found = accelerator.value(metric.name, params, reference.of)
+    warn, fail, kind = reference.warn, reference.fail, reference.of
+    if found is None and reference.or_peak_warn is not None:
+        found, warn, fail, kind = accelerator.value(metric.name, params, "peak"), reference.or_peak_warn, None, "peak"
+    if found is None:
+        why = f"{accelerator.key} has no {reference.of} value for this"
+        return Judged(layer="reference", result="not_measured", expected=why, reason="no_reference", detail=why)
+    share = share_of(value, found.value, metric)
+    result: Result = "fail" if fail and not share >= fail else "warn" if warn and not share >= warn else "pass"
+    wanted = (fail if result == "fail" else warn or fail) or 0.0
+    threshold = found.value / wanted if metric.better == "lower" else found.value * wanted
+    return Judged(
+        layer="reference",
+        result=result,
+        expected=f"at least {percent(wanted)} of the {kind} {figure(found.value, metric.unit)} ({found.source})",
+        threshold=threshold,
+        share=share,
+    )
+
+
+class Group(Struct, frozen=True, kw_only=True):
+    """Like subjects' values of one thing: their median and a robust sigma (MAD x 1.4826)."""
+
+    size: int
+    median: float
+    sigma: float
+
+
+def group_of(numbers: Sequence[float]) -> Group:
+    """The robust centre and spread of a group; an empty one has size 0."""
+    if not numbers:
+        return Group(size=0, median=math.nan, sigma=math.nan)
+    middle = statistics.median(numbers)
+    spread = statistics.median([abs(number - middle) for number in numbers])
+    return Group(size=len(numbers), median=middle, sigma=MAD_TO_SIGMA * spread)
+
+
+def by_peers(value: float, peers: Peers, group: Group, metric: Metric, *, retested: bool) -> Judged:
+    """Among its peers: an outlier is worse than the median by the smallest effect that matters and by enough sigmas.
+
+    Sigmas alone would flag a fifth of healthy trios. What was seen once asks for a retest and only warns.
+    """
+    if group.size < FEWEST_PEERS or group.median <= 0:
+        why = (
+            f"{group.size} peers: too few to tell an outlier"
+            if group.median > 0
+            else "the peers' median is not above 0"
+        )
+        return Judged(layer="peers", result="pass", expected=why, not_judged=why)
+    worse = (value - group.median) if metric.better == "lower" else (group.median - value)
+    least = max(peers.effect * group.median, peers.sigmas * group.sigma)
+    outlier = metric.better != "neither" and worse >= least
+    threshold = group.median + least if metric.better == "lower" else group.median - least
+    return Judged(
+        layer="peers",
+        result="pass" if not outlier else "fail" if retested else "warn",
+        expected=f"within {percent(least / group.median)} of the median {figure(group.median, metric.unit)} "
+        f"of {group.size} peers",
+        threshold=threshold,
+        detail="seen once: retest before blaming it" if outlier and not retested else "",
+        outlier=outlier,
+    )
+
+
+def by_baseline(value: float, baseline: Baseline, before: float | None, metric: Metric) -> Judged:
+    """Against the last accepted run, where it measured the same."""
+    if before is None or before <= 0:
+        why = "the baseline has no value for this"
+        return Judged(layer="baseline", result="not_measured", expected=why, reason="no_reference", detail=why)
+    share = share_of(value, before, metric)
+    result: Result = "pass"
+    if baseline.warn and not share >= baseline.warn:
+        result = "warn"
+    if baseline.fail and not share >= baseline.fail:
+        result = "fail"
+    wanted = (baseline.fail if result == "fail" else baseline.warn or baseline.fail) or 0.0
+    return Judged(
+        layer="baseline",
+        result=result,
+        expected=f"at least {percent(wanted)} of the baseline's {figure(before, metric.unit)}",
+        threshold=before / wanted if metric.better == "lower" and wanted else before * wanted,
+    )
+
+
+def by_majority(value: Scalar, uniform: Uniform, everywhere: Counter[Scalar]) -> Judged:
+    """A fact that should be the same on all: who has another value than most deviates.
+
+    With a tie for the first place nobody can be named: all deviate.
+    """
+    (common, times), *others = everywhere.most_common(2)
+    tied = bool(others) and others[0][1] == times
+    alike = len(everywhere) == 1 or (value == common and not tied)
+    expected = "the same everywhere" if tied else f"{common}, as on {times} of {everywhere.total()}"
+    return Judged(layer="peers", result="pass" if alike else uniform.result, expected=expected)

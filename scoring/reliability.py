@@ -1,0 +1,93 @@
+"""Failures seen, and what they allow to say of the rate: bounds by exact Poisson, projections apart."""
+
+from ..evidence import Event, Run, parse_subject
+from .goodput import SECONDS_A_DAY
+from .statistics import PRIOR_RATE, lower_rate, node_days_without_failure, projected_rate, upper_rate
+from .verdict import Reliability
+from .words import counted, three_digits
+
+_FAILURES = ("node_lost", "worker_lost", "hang", "stuck_in_kernel", "xid", "ecc")
+_GRAVE = ("error", "fatal")
+
+
+def reliability(run: Run) -> Reliability:
+    """The failure rate of this run's nodes. With no failure it is a bound, never an infinite time between failures."""
+    days = node_days(run)
+    failures = failures_seen(run)
+    if days <= 0:
+        return Reliability(
+            node_days=0.0,
+            failures=failures,
+            rate_low=None,
+            rate_high=None,
+            projected_rate=None,
+            node_days_to_settle=None,
+            sentence="No node-days were observed: nothing can be said of failures.",
+        )
+    low, high = lower_rate(failures, days), upper_rate(failures, days)
+    return Reliability(
+        node_days=round(days, 6),
+        failures=failures,
+        rate_low=low,
+        rate_high=high,
+        projected_rate=projected_rate(failures, days).point,
+        node_days_to_settle=None if failures else node_days_without_failure(PRIOR_RATE),
+        sentence=_sentence(failures, days, low, high),
+    )
+
+
+def node_days(run: Run) -> float:
+    """Node-days observed: the length of the run times the nodes that joined."""
+    joined = _joined(run)
+    present = sum(node.node in joined for node in run.header.promised)
+    return observed_seconds(run) / SECONDS_A_DAY * present
+
+
+def observed_seconds(run: Run) -> float:
+    """How long the run looked: for each of its starts, until the last trial that ended before the next."""
+    starts = sorted(segment.start for segment in run.header.segments)
+    ends = sorted(event.time for event in run.events if event.kind == "trial_ended")
+    seconds = 0.0
+    for place, start in enumerate(starts):
+        until = starts[place + 1] if place + 1 < len(starts) else None
+        inside = [time for time in ends if time >= start and (until is None or time < until)]
+        seconds += (inside[-1] - start).total_seconds() if inside else 0.0
+    return seconds
+
+
+def failures_seen(run: Run) -> int:
+    """Failures of nodes that had joined; what one trial shows on one node counts once."""
+    joined = _joined(run)
+    seen = {
+        (node, event.trial or event.number)
+        for event in run.events
+        if event.kind in _FAILURES and event.severity in _GRAVE
+        for node in _nodes(event)
+        if node in joined
+    }
+    return len(seen)
+
+
+def _joined(run: Run) -> set[str]:
+    return {node for event in run.events if event.kind == "node_joined" for node in _nodes(event)}
+
+
+def _nodes(event: Event) -> tuple[str, ...]:
+    try:
+        return parse_subject(event.subject).nodes
+    except ValueError:
+        return ()
+
+
+def _sentence(failures: int, days: float, low: float, high: float) -> str:
+    observed = f"in {three_digits(days)} node-days"
+    if failures:
+        return (
+            f"{counted(failures, 'failure')} {observed}: between {three_digits(low)} and {three_digits(high)} "
+            "a node-day (each bound at 95 %)."
+        )
+    needed = three_digits(round(node_days_without_failure(PRIOR_RATE)))
+    return (
+        f"No failure {observed}: at most {three_digits(high)} a node-day (95 %). {needed} node-days "
+        f"without one would show at most {PRIOR_RATE * 1000:.0f} per 1000 node-days, what large clusters report."
+    )

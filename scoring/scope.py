@@ -1,0 +1,82 @@
+"""The scope of a check: `each` expanded over the promised nodes, never over what answered."""
+
+from collections.abc import Iterator
+from itertools import combinations
+
+from msgspec import Struct
+
+from ..evidence import Device, Promised, RunHeader
+from .facts import Facts
+from .policy_model import Check
+
+MOST_NUMA_NODES = 256
+
+
+class Target(Struct, frozen=True, kw_only=True):
+    """A subject that a check is about. `nodes` are the promised nodes behind it; `also` another way to write it.
+
+    `unknown` says why the subject itself is not known: the check is then not measured on the node that has it.
+    """
+
+    subject: str
+    nodes: tuple[str, ...]
+    also: str | None = None
+    unknown: str = ""
+
+
+def targets(check: Check, header: RunHeader, facts: Facts) -> Iterator[Target]:
+    """The subjects on which a check is demanded."""
+    if len(header.promised) < check.nodes_at_least:
+        return
+    nodes = [node for node in header.promised if _concerns(check, node.device, len(node.ranks))]
+    if check.each == "cluster":
+        everyone = tuple(node.node for node in header.promised)
+        if _concerns(check, header.device, sum(len(node.ranks) for node in header.promised)):
+            yield Target(subject="cluster", nodes=everyone)
+    elif check.each == "node":
+        yield from (Target(subject=node.node, nodes=(node.node,)) for node in nodes)
+    elif check.each == "accelerator":
+        yield from (Target(subject=f"{n.node}/{rank}", nodes=(n.node,)) for n in nodes for rank in n.ranks)
+    elif check.each == "numa":
+        yield from (target for node in nodes for target in _numa(node, facts))
+    elif check.each == "filesystem":
+        yield from _filesystems(nodes, header)
+    else:
+        for one, other in combinations(nodes, 2):
+            yield Target(
+                subject=f"{one.node}~{other.node}", nodes=(one.node, other.node), also=f"{other.node}~{one.node}"
+            )
+
+
+def _concerns(check: Check, device: Device, ranks: int) -> bool:
+    return (check.device is None or check.device == device) and ranks >= check.ranks_at_least
+
+
+def _numa(node: Promised, facts: Facts) -> Iterator[Target]:
+    """NUMA nodes are not promised: inventory counts them, and without its count nothing about them is known.
+
+    Those without CPUs (memory of an accelerator, say) are left out; where the platform shows none, the first stands
+    for the whole node, as in the probe.
+    """
+    count, closed = facts.number(node.node, "numa.nodes"), facts.why_not(node.node, "numa.nodes")
+    if count is None and closed is None:
+        why = "how many NUMA nodes there are was not recorded"
+        yield Target(subject=node.node, nodes=(node.node,), unknown=why)
+        return
+    for index in range(max(1, min(int(count or 1), MOST_NUMA_NODES))):
+        subject = f"{node.node}/numa{index}"
+        if facts.get(subject, "numa.cpus") != "":
+            yield Target(subject=subject, nodes=(node.node,))
+
+
+def _filesystems(nodes: list[Promised], header: RunHeader) -> Iterator[Target]:
+    """The filesystems that were promised; a node that none belongs to is a target without one."""
+    named = [name if "fs:" in name else f"fs:{name}" for name in header.filesystems]
+    shared = [name for name in named if name.startswith("fs:")]
+    everyone = tuple(node.node for node in nodes)
+    yield from (Target(subject=name, nodes=everyone) for name in shared if nodes)
+    for node in nodes:
+        own = [name for name in named if name.startswith(f"{node.node}/fs:")]
+        yield from (Target(subject=name, nodes=(node.node,)) for name in own)
+        if not own and not shared:
+            yield Target(subject=node.node, nodes=(node.node,), unknown="no filesystem of this node was named")

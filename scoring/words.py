@@ -1,0 +1,71 @@
+"""Figures and lists in words: three significant digits, the unit, no more."""
+
+from collections.abc import Sequence
+
+from ..evidence.records import Params, Scalar
+
+_IN_SIZES = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
+
+
+def figure(value: Scalar | None, unit: str = "") -> str:
+    """A number with three significant digits and its unit; text and yes/no as they are."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return value
+    if unit == "share":
+        return percent(value)
+    if unit == "bytes":
+        return size(value)
+    return f"{three_digits(value)} {unit}".rstrip()
+
+
+def three_digits(value: float) -> str:
+    """1234567 as 1,230,000; 0.01234 as 0.0123; 731.4 as 731."""
+    if value == 0:
+        return "0"
+    if abs(value) >= 1000 and float(value).is_integer():
+        return f"{int(value):,}"
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def percent(share: float) -> str:
+    """A share as a percentage with at most one decimal."""
+    return f"{share * 100:.1f}".removesuffix(".0") + " %"
+
+
+def size(value: float) -> str:
+    """Bytes in the largest binary unit that leaves a number of at least 1."""
+    for factor, unit in _IN_SIZES:
+        if value >= factor:
+            return f"{three_digits(value / factor)} {unit}"
+    return f"{three_digits(value)} bytes"
+
+
+def several(items: Sequence[str], most: int = 4) -> str:
+    """A list in words, cut after `most`."""
+    shown = ", ".join(items[:most])
+    return shown if len(items) <= most else f"{shown} and {len(items) - most} more"
+
+
+def counted(number: int, word: str) -> str:
+    """'1 node', '2 nodes'."""
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def params_in_words(params: Params) -> str:
+    """Params as people write them: 'bf16, 8192 x 8192 x 8192, sustained', '1 GiB'."""
+    shown = dict(params)
+    parts: list[str] = []
+    if {"m", "n", "k"} <= shown.keys():
+        parts.append(" x ".join(str(shown.pop(key)) for key in ("m", "n", "k")))
+    bytes_ = shown.pop("bytes", None)
+    if isinstance(bytes_, int | float):
+        parts.insert(0, size(bytes_))
+    for key, value in shown.items():
+        parts.append(str(value) if isinstance(value, str) else f"{key} {value}")
+    return ", ".join(parts)
