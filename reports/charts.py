@@ -12,7 +12,7 @@ from .numbers import figure
 from .plain_text import natural
 from .svg import BAD, BAND, BLUE, FINE, GREEN, INK, MUTED, PINK, SKY, draw, inline
 
-WIDTH = 760
+WIDTH = 800
 MOST_ROWS = 24  # beyond that one row a subject is too tall
 PART_COLOURS = (SKY, BLUE, GREEN, PINK)
 PART_CLASSES = ("sky", "blue", "green", "pink")
@@ -81,10 +81,10 @@ def _columns(values: Sequence[Dot], unit: str, axis: str, lines: Sequence[Line])
     ]
     labelled = [row for row in data if row["marked"]][:12]
     late = set(places[len(places) * 3 // 4 :])
-    for side, align, shift in ((False, "left", 8), (True, "right", -8)):
-        rows = [row for row in labelled if (row["place"] in late) is side]
-        mark = alt.Chart(inline(rows)).mark_text(align=align, dx=shift, color=BAD, fontWeight="bold")
-        layers.append(mark.encode(x=x, y=y, text="name:N"))
+    early = alt.Chart(inline([row for row in labelled if row["place"] not in late]))
+    right = alt.Chart(inline([row for row in labelled if row["place"] in late]))
+    layers.append(early.mark_text(align="left", dx=8, color=BAD, fontWeight="bold").encode(x=x, y=y, text="name:N"))
+    layers.append(right.mark_text(align="right", dx=-8, color=BAD, fontWeight="bold").encode(x=x, y=y, text="name:N"))
     return alt.layer(*layers).properties(width=WIDTH, height=240)
 
 
@@ -96,7 +96,7 @@ def peers(values: Sequence[Dot], *, unit: str, threshold: Line | None, label: st
     others = [row for row in data if not row["marked"]]
     layers: list[Any] = [_rule("x", line, values, lines) for line in lines]
     if len(others) > 64:
-        layers += _range_of(sorted(row["value"] for row in others))
+        layers += _range_of(sorted(row["value"] for row in others), unit)
     else:
         layers.append(alt.Chart(inline(others)).mark_circle(color=FINE, size=50).encode(x=x, description="tip:N"))
     own = alt.Chart(inline([row for row in data if row["marked"]]))
@@ -105,11 +105,14 @@ def peers(values: Sequence[Dot], *, unit: str, threshold: Line | None, label: st
     return draw(alt.layer(*layers).properties(width=560, height=44), label=label)
 
 
-def _range_of(ordered: Sequence[float]) -> list[Any]:
+def _range_of(ordered: Sequence[float], unit: str) -> list[Any]:
+    """Many peers as one bar from their 5th to their 95th percentile, with the median."""
     low, middle, high = (ordered[int(at * (len(ordered) - 1))] for at in (0.05, 0.5, 0.95))
-    base = alt.Chart(inline([{"low": low, "high": high, "value": middle}]))
+    told = f"{len(ordered):,} peers, median {figure(middle, unit)}"
+    base = alt.Chart(inline([{"low": low, "high": high, "value": middle, "told": told}]))
     band = base.mark_rule(color=FINE, strokeWidth=8, opacity=0.5).encode(x=alt.X("low:Q"), x2="high:Q")
-    return [band, base.mark_circle(color=MUTED, size=60, opacity=1).encode(x="value:Q")]
+    dot = base.mark_circle(color=MUTED, size=60, opacity=1).encode(x="value:Q", description="told:N")
+    return [band, dot, base.mark_text(color=MUTED, dy=-13).encode(x="value:Q", text="told:N")]
 
 
 class Point(Struct, frozen=True, kw_only=True):
@@ -194,7 +197,7 @@ def counts(rows: Sequence[tuple[str, int, bool]], *, axis: str, label: str) -> M
     y = alt.Y(
         "name:N",
         title=None,
-        sort=[row["name"] for row in data],
+        sort=[name for name, _, _ in rows],
         axis=alt.Axis(domain=False, ticks=False, labelPadding=8),
     )
     x = alt.X("value:Q", title=axis, axis=alt.Axis(tickMinStep=1, tickCount=5))

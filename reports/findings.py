@@ -9,13 +9,14 @@ from ..evidence import parse_subject
 from ..scoring.verdict import Category, Finding, Layer, Result, Verdict
 from .charts import Line, peers
 from .first_screen import CATEGORY_WORDS, RESULT_WORDS
-from .layout import Table, text
 from .layout import Column as TableColumn
+from .layout import Table, text
 from .layout import number as number_cell
 from .measured import Group, Measured, Value, params_label
 from .numbers import figure, significant
 from .plain_text import listed, natural, printable
 from .spread import dot_of
+from .tables import reason_words
 
 MOST_ROWS = 50
 MOST_CHARTS = 12  # each is some kilobytes and a tenth of a second
@@ -42,11 +43,11 @@ class Row(Struct, frozen=True, kw_only=True):
     category_word: str
     result: Result
     result_word: str
+    against: str
     observed: str
     observed_sort: float | None
     expected: str
     layer: str
-    layer_told: str
     confidence: str
     confidence_rank: int
     required: bool
@@ -56,12 +57,12 @@ class Row(Struct, frozen=True, kw_only=True):
     statement: str
 
 
-def rows(measured: Measured, verdict: Verdict) -> tuple[list[Row], int]:
+def rows(measured: Measured, verdict: Verdict, *, charts: bool = True) -> tuple[list[Row], int]:
     """What did not pass, the gravest first, at most 50 rows; and how many findings were left out."""
     gathered = _gathered(_ordered(each for each in verdict.findings if each.result != "pass"))
     shown = gathered[:MOST_ROWS]
     left_out = sum(len(group) for group in gathered[MOST_ROWS:])
-    return [_row(measured, group, draws=place < MOST_CHARTS) for place, group in enumerate(shown)], left_out
+    return [_row(measured, group, draws=charts and place < MOST_CHARTS) for place, group in enumerate(shown)], left_out
 
 
 def passed(verdict: Verdict) -> Table | None:
@@ -119,16 +120,16 @@ def _row(measured: Measured, group: Sequence[Finding], *, draws: bool) -> Row:
         subject=first.subject if len(group) == 1 else f"{len(names):,} {_kind(first.subject)}s",
         subjects=", ".join(names[:600]),
         nodes=" ".join(sorted({node for name in names for node in _nodes(name)}, key=natural)),
-        check=first.check,
+        check=printable(first.check, 120),
         category=first.category,
-        category_word=CATEGORY_WORDS[first.category],
+        category_word="" if first.check.startswith(first.category) else CATEGORY_WORDS[first.category],
         result=first.result,
         result_word=RESULT_WORDS[first.result],
+        against=_against(first),
         observed=_observed(first),
         observed_sort=first.observed if isinstance(first.observed, int | float) else None,
         expected=printable(first.expected or "\N{EM DASH}", 200),
         layer=first.layer or "\N{EM DASH}",
-        layer_told=_LAYERS[first.layer] if first.layer else "",
         confidence=first.confidence,
         confidence_rank=_CONFIDENCE[first.confidence],
         required=first.required,
@@ -147,12 +148,23 @@ def _observed(each: Finding) -> str:
     return printable(figure(each.observed, each.unit), 200)
 
 
+def _against(each: Finding) -> str:
+    """Observed against expected, and who judged, in a sentence."""
+    expected = printable(each.expected, 200)
+    told = f"Observed {_observed(each)}" if each.observed is not None else "Not measured"
+    if expected:
+        told += f", expected {expected}" if each.observed is not None else f"; expected {expected}"
+    if each.layer:
+        told += f". Judged by {_LAYERS[each.layer]}"
+    return f"{told}; confidence {each.confidence}."
+
+
 def _detail(each: Finding, names: Sequence[str], values: Group | None) -> Iterable[tuple[str, str]]:
     """Pairs of a word and what it stands for, in the order a reader asks."""
     if len(names) > 1:
         yield "Subjects", printable(listed(names, 64), 4000)
     if each.reason:
-        yield "Why", printable(each.reason)
+        yield "Why", printable(reason_words(each.reason)[0])
     if each.detail:
         yield "Detail", printable(each.detail)
     if each.metric:
@@ -209,7 +221,8 @@ def _chart(each: Finding, values: Group) -> Markup | None:
     threshold = (
         Line(value=each.threshold or 0.0, label=f"demanded {figure(each.threshold, unit)}") if same_unit else None
     )
-    label = f"{each.subject} at {figure(each.observed, each.unit)} among {len(marks) - 1} peers, median {figure(values.median, unit)}"
+    middle = figure(values.median, unit)
+    label = f"{each.subject} at {figure(each.observed, each.unit)} among {len(marks) - 1} peers, median {middle}"
     return peers(marks, unit=unit, threshold=threshold, label=label)
 
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from ..evidence import Run
 from ..scoring.verdict import Category, Finding, Interval, Result, Verdict, VerdictWord
 from .measured import Measured, params_label
-from .numbers import dollars, figure, number_of, percent, span
+from .numbers import dollars, figure, number_of, percent, significant, span
 from .plain_text import listed, natural, printable
 from .rental import rent_a_month
 from .spread import noun
@@ -101,7 +101,7 @@ def _category_state(category: Category, found: list[Finding]) -> CategoryState:
         state = "not_measured"
     elif "warn" in results:
         state = "warn"
-    unseen = f" ({len(missing)} not seen)" if missing and state in ("pass", "warn") else ""
+    unseen = f" ({len(missing)} unseen)" if missing and state in ("pass", "warn") else ""
     anchor = "evidence" if category == "evidence" else category
     return CategoryState(name=CATEGORY_WORDS[category], anchor=anchor, result=state, word=RESULT_WORDS[state] + unseen)
 
@@ -127,11 +127,11 @@ def _matmul_instead(measured: Measured, verdict: Verdict) -> Figure:
     lacks = _missing(verdict, ("mfu", "utilisation", "peak", "reference")) or "MFU needs a reference for this hardware."
     if group is None:
         return Figure(title="Model FLOPs utilisation", value="not measured", note=lacks)
-    several = len(group.values) > 1
+    several, least, most = len(group.values) > 1, min(group.numbers), max(group.numbers)
     return Figure(
         title=f"Matrix products, a {noun(group)}",
         value=figure(group.median, group.metric.unit),
-        interval=f"{span(min(group.numbers), max(group.numbers))}" if several else "",
+        interval=span(least, most) if several and significant(least) != significant(most) else "",
         note=f"{params_label(group.params)}. {lacks}",
     )
 

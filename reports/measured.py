@@ -108,9 +108,18 @@ def params_label(params: Params) -> str:
         words.append(printable(rest.pop("dtype"), 40))
     if {"m", "n", "k"} <= rest.keys():
         words.append("\N{MULTIPLICATION SIGN}".join(printable(rest.pop(side), 20) for side in "mnk"))
-    for key in sorted(rest):
-        words.append(_one_param(key, rest[key]))
+    words += [_one_param(key, rest[key]) for key in sorted(rest)]
     return " ".join(words) or "\N{EM DASH}"
+
+
+def labelled(group: Group) -> str:
+    """A group's metric with its params, where it has any."""
+    return f"{group.metric.name}, {params_label(group.params)}" if group.params else group.metric.name
+
+
+def params_order(params: Params) -> tuple[tuple[str, float, str], ...]:
+    """A sort key by which sizes ascend."""
+    return tuple((key, float(v) if _is_number(v) else 0.0, str(v)) for key, v in sorted(params.items()))
 
 
 def _one_param(key: str, value: bool | int | float | str) -> str:

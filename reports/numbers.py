@@ -5,7 +5,8 @@ from datetime import datetime, timedelta
 
 # Units of things that are counted: a whole number of them is shown in full.
 _COUNTED = frozenset(
-    "elements tensors steps ranks errors rows links lanes nodes GPUs slots trials records tokens cores".split()
+    {"elements", "tensors", "steps", "ranks", "errors", "rows", "links", "lanes", "nodes", "GPUs", "slots"}
+    | {"trials", "records", "tokens", "cores"}
 )
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 _BYTES = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
@@ -69,6 +70,11 @@ def percent(share: float) -> str:
     return figure(share, "share")
 
 
+def roughly(share: float) -> str:
+    """A share as a percentage to two digits, for sentences: 22 %, 0.36 %."""
+    return f"{significant(float(f'{share * 100:.2g}'))} %"
+
+
 def dollars(amount: float) -> str:
     """An amount in USD."""
     return f"$ {significant(amount)}"
@@ -99,15 +105,9 @@ def _scaled(value: float, unit: str) -> tuple[float, str]:
     if unit == "share":
         return value * 100, "%"
     if unit in ("B", "bytes"):
-        for factor, word in _BYTES:
-            if abs(value) >= factor:
-                return value / factor, word
-        return value, "B"
+        return next(((value / factor, word) for factor, word in _BYTES if abs(value) >= factor), (value, "B"))
     if unit == "s" and value:
-        for factor, word in _SECONDS:
-            if abs(value) >= factor:
-                return value / factor, word
-        return value / 1e-6, "µs"
+        return next(((value / part, word) for part, word in _SECONDS if abs(value) >= part), (value / 1e-6, "µs"))
     return value, _WORDS.get(unit, unit)
 
 

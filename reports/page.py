@@ -5,7 +5,7 @@ import hashlib
 from importlib import resources
 
 from jinja2 import DictLoader, Environment, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from ..evidence import Run
 from ..scoring.verdict import Verdict
@@ -79,9 +79,20 @@ def _asset(name: str) -> str:
 
 def _environment() -> Environment:
     sources = {name: _asset(name) for name in _TEMPLATES}
-    return Environment(
+    environment = Environment(
         loader=DictLoader(sources), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    environment.filters["marked"] = marked
+    return environment
+
+
+def marked(text: str) -> Markup:
+    """Escaped text in which what stands between backquotes is code."""
+    parts = str(text).split("`")
+    if len(parts) % 2 == 0:
+        return escape(text)
+    code = Markup("<code>{}</code>")
+    return Markup("").join(code.format(part) if place % 2 else escape(part) for place, part in enumerate(parts))
 
 
 # Each verdict has its own shape beside its word and colour: a frame and a sign in a box of 24.

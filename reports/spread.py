@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 
 from ..evidence import parse_subject
-from .charts import Dot, Line, dots
+from .charts import MOST_ROWS, Dot, Line, dots
 from .layout import Chart
 from .measured import Group, Value, node_of, params_label, short
-from .numbers import figure, number_of, percent
+from .numbers import figure, number_of, roughly
 from .plain_text import listed
 
 NOTABLE = 0.05  # the smallest difference that matters (the same as in scoring's peer layer)
@@ -31,7 +31,7 @@ def spread_title(group: Group) -> str:
         return _two(group, several)
     behind = lagging(group)
     if not behind:
-        return f"All {number_of(len(group.values), noun(group))} within {percent(_width(group))} of their median"
+        return f"All {number_of(len(group.values), noun(group))} within {roughly(_width(group))} of their median"
     worst = f"{_name(behind[0], several)} is {_by(group, behind[0])} its peers"
     return worst if len(behind) == 1 else f"{len(behind)} of {len(group.values)} are off; {worst}"
 
@@ -44,12 +44,14 @@ def spread_chart(group: Group, *, flagged: frozenset[str] = frozenset(), lines: 
     if len(group.values) > 2:
         drawn.append(Line(value=group.median, label=f"median {figure(group.median, unit)}"))
     marks = [dot_of(each, marked, several=len(_nodes(group.values)) > 1) for each in group.values]
-    axis = f"{unit}, {params_label(group.params)}" if group.params else unit
     label = f"{title}. {group.metric.name} of {listed((each.subject for each in group.values), 8)}; table below."
-    note = (
-        "A dot is a subject's value, its bar the range of its samples." if len(marks) <= 24 else "A dot is one subject."
+    one = (
+        "A dot is a subject's value, its bar the range of its samples."
+        if len(marks) <= MOST_ROWS
+        else "A dot is one subject."
     )
-    return Chart(title=title, svg=dots(marks, unit=unit, axis=axis, lines=drawn, label=label), note=note)
+    note = f"{params_label(group.params)}. {one}" if group.params else one
+    return Chart(title=title, svg=dots(marks, unit=unit, axis=unit, lines=drawn, label=label), note=note)
 
 
 def dot_of(each: Value, marked: set[str] | frozenset[str], *, several: bool) -> Dot:
@@ -76,12 +78,12 @@ def _two(group: Group, several: bool) -> str:
     best, worst = sorted(group.values, key=lambda each: each.value, reverse=group.metric.better == "higher")
     share = abs(best.value - worst.value) / abs(best.value) if best.value else 0.0
     if share < SAME:
-        return f"Both {noun(group)}s within {percent(share)}"
-    return f"{_name(worst, several)} is {percent(share)} {_side(group)} {_name(best, several)}"
+        return f"Both {noun(group)}s within {roughly(share)}"
+    return f"{_name(worst, several)} is {roughly(share)} {_side(group)} {_name(best, several)}"
 
 
 def _by(group: Group, each: Value) -> str:
-    return f"{percent(group.gap(each.value) or 0.0)} {_side(group)}"
+    return f"{roughly(group.gap(each.value) or 0.0)} {_side(group)}"
 
 
 def _side(group: Group) -> str:

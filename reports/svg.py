@@ -43,8 +43,9 @@ _CLASS_OF = {
 _SVG = "{http://www.w3.org/2000/svg}"
 _ELEMENTS = frozenset({"svg", "g", "path", "line", "rect", "text", "tspan", "circle"})
 _ATTRIBUTES = frozenset(
-    "d x y x1 x2 y1 y2 cx cy r width height transform opacity fill-opacity stroke-opacity stroke-width "
-    "stroke-dasharray stroke-linecap stroke-linejoin text-anchor font-size font-weight font-style".split()
+    {"d", "x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r", "width", "height", "transform"}
+    | {"opacity", "fill-opacity", "stroke-opacity", "stroke-width", "stroke-dasharray", "stroke-linecap"}
+    | {"stroke-linejoin", "text-anchor", "font-size", "font-weight", "font-style"}
 )
 _LONG_NUMBER = re.compile(r"-?\d+\.\d{2,}(?:e-?\d+)?")
 _FONT = "Helvetica, Arial, sans-serif"  # for measuring text; the page sets its own
@@ -144,7 +145,7 @@ def _themed(chart: Any) -> Any:
         "titlePadding": 8,
     }
     return (
-        chart.configure(font=_FONT, background="transparent", padding=4)
+        chart.configure(font=_FONT, background="transparent", padding={"left": 4, "top": 6, "right": 28, "bottom": 4})
         .configure_view(stroke=None)
         .configure_axis(**axis)
         .configure_text(fontSize=12, color=INK)

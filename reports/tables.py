@@ -5,9 +5,10 @@ from collections.abc import Iterable, Sequence
 
 from ..evidence import NotMeasured
 from .layout import Cell, Column, Gap, Table, number, text
-from .measured import Group, Measured, Value, params_label
+from .measured import Group, Measured, Value, labelled, params_label, params_order
 from .numbers import figure
 from .plain_text import listed, natural, printable
+from .spread import lagging
 
 MOST_ROWS = 50
 _REASONS: dict[str, tuple[str, str]] = {
@@ -28,33 +29,41 @@ _REASONS: dict[str, tuple[str, str]] = {
 
 def aggregates(measured: Measured, names: Iterable[str], *, caption: str = "All figures") -> Table | None:
     """One row a metric and params: how many subjects, least, median, most, and who is worst. None without any."""
-    groups = [group for name in names for group in _in_order(measured.groups(name))]
+    groups = [group for name in names for group in sorted(measured.groups(name), key=lambda g: params_order(g.params))]
     if not groups:
         return None
     heads = ("metric", "params", "subjects", "least", "median", "most", "spread", "worst")
     columns = tuple(Column(title=head, numeric=head in heads[2:7]) for head in heads)
-    return Table(caption=caption, columns=columns, rows=tuple(_aggregate(group) for group in groups))
+    told = any(group.params for group in groups)
+    keep = [place for place, head in enumerate(heads) if told or head != "params"]
+    rows = tuple(tuple(row[place] for place in keep) for row in map(_aggregate, groups))
+    return Table(caption=caption, columns=tuple(columns[place] for place in keep), rows=rows)
 
 
 def worst(group: Group, *, marked: frozenset[str] = frozenset()) -> Table:
-    """The subjects of one group, the worst first, at most 50."""
+    """The subjects of one group, the worst first, at most 50; folded where none stands out."""
     shown = group.worst_first[:MOST_ROWS]
+    stands_out = marked | {each.subject for each in lagging(group)}
     columns = ("subject", "value", "against the median", "samples", "least", "most", "trial")
     left_out = len(group.values) - len(shown)
     return Table(
-        caption=f"{group.metric.name}, {params_label(group.params)}: by subject, the worst first",
+        caption=f"By subject, the worst first: {labelled(group)}",
         columns=tuple(Column(title=head, numeric=place in range(1, 6)) for place, head in enumerate(columns)),
-        rows=tuple(_subject_row(group, each, marked) for each in shown),
-        note=f"{left_out:,} more are in `hwlottery export --format csv`." if left_out > 0 else "",
+        rows=tuple(_subject_row(group, each, stands_out) for each in shown),
+        note=f"{left_out:,} more: `hwlottery export RUN --format csv`." if left_out > 0 else "",
+        folded=not any(each.subject in stands_out for each in shown),
     )
 
 
 def gaps(records: Sequence[NotMeasured]) -> tuple[Gap, ...]:
-    """What is missing, one line a metric and reason, the subjects gathered."""
-    gathered: dict[tuple[str, str, str], list[str]] = {}
+    """What is missing, one line a reason and set of subjects, the metrics gathered."""
+    whom: dict[tuple[str, str, str], list[str]] = {}
     for record in records:
-        gathered.setdefault((record.metric, record.reason, record.detail), []).append(record.subject)
-    return tuple(_gap(*key, subjects) for key, subjects in list(gathered.items())[:MOST_ROWS])
+        whom.setdefault((record.metric, record.reason, record.detail), []).append(record.subject)
+    like: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    for (name, reason, detail), subjects in whom.items():
+        like.setdefault((reason, detail, tuple(sorted(set(subjects), key=natural))), []).append(name)
+    return tuple(_gap(*key, metrics) for key, metrics in list(like.items())[:MOST_ROWS])
 
 
 def reason_words(reason: str) -> tuple[str, str]:
@@ -62,16 +71,12 @@ def reason_words(reason: str) -> tuple[str, str]:
     return _REASONS.get(reason, (reason, "run again"))
 
 
-def _gap(metric: str, reason: str, detail: str, subjects: list[str]) -> Gap:
+def _gap(reason: str, detail: str, subjects: Sequence[str], metrics: Sequence[str]) -> Gap:
     why, remedy = reason_words(reason)
     told = f"{why}: {printable(detail, 300)}" if detail else why
-    unique = sorted(set(subjects), key=natural)
-    return Gap(metric=printable(metric, 128), subjects=printable(listed(unique, 4), 300), why=told, remedy=remedy)
-
-
-def _in_order(groups: list[Group]) -> list[Group]:
-    """Heaviest params last within a metric reads as a curve: small sizes first."""
-    return sorted(groups, key=lambda group: natural(params_label(group.params)))
+    return Gap(
+        metric=printable(listed(metrics, 8), 600), subjects=printable(listed(subjects, 4), 300), why=told, remedy=remedy
+    )
 
 
 def _aggregate(group: Group) -> tuple[Cell, ...]:

@@ -1,9 +1,7 @@
 """A chart from telemetry/NODE/*.parquet: windows a minute of temperature, clock or power. Read as untrusted input."""
 
-import statistics
-from collections import defaultdict
+import math
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,54 +12,79 @@ from .numbers import figure
 LARGEST_FILE = 32 * 2**20
 MOST_FILES = 4096
 MOST_ROWS = 8_000_000
-_COLUMNS = ("subject", "quantity", "minute", "minimum", "mean", "maximum")
+_MOST_POINTS = 600
+_COLUMNS = ("quantity", "minute", "minimum", "mean", "maximum")
 _QUANTITIES = (("temperature", "C", "temperature, °C"), ("clock", "MHz", "clock, MHz"), ("power", "W", "power, W"))
+
+Window = tuple[float, float, float, float]  # minute, lowest, mean, highest
 
 
 def telemetry_chart(run: Path) -> Chart | None:
-    """The first quantity that is there, over minutes: median of the means with the range of minima and maxima.
+    """The first quantity that is there, over minutes: the mean over all devices with lowest and highest.
 
-    None where there is no telemetry or none of it can be read.
+    None where there is no telemetry, or none of it can be read.
     """
-    minutes = _minutes(run)
+    by_quantity = _windows(run)
     for quantity, unit, axis in _QUANTITIES:
-        found = next((name for name in minutes if quantity in name.lower()), None)
-        if found and len(minutes[found]) > 1:
-            return _drawn(minutes[found], quantity, unit, axis)
+        found = next((name for name in by_quantity if quantity in name.lower()), None)
+        if found and len(by_quantity[found]) > 1:
+            return _drawn(sorted(by_quantity[found]), quantity, unit, axis)
     return None
 
 
-def _drawn(windows: dict[datetime, list[tuple[float, float, float]]], quantity: str, unit: str, axis: str) -> Chart:
-    times = sorted(windows)
-    points = []
-    for at in times:
-        low, mean, high = zip(*windows[at], strict=True)
-        since = (at - times[0]).total_seconds() / 60
-        points.append((since, min(low), statistics.median(mean), max(high)))
+def _drawn(windows: list[Window], quantity: str, unit: str, axis: str) -> Chart:
+    start = windows[0][0]
+    step = -(-len(windows) // _MOST_POINTS)
+    points = [_pooled(windows[at : at + step], start) for at in range(0, len(windows), step)]
     top = max(point[3] for point in points)
-    title = (
-        f"Highest {quantity} {figure(top, unit)}, {figure(statistics.median(p[2] for p in points), unit)} in the middle"
-    )
+    title = f"Highest {quantity} under load: {figure(top, unit)}"
     svg = series(points, x="minutes since the first reading", y=axis, label=title)
-    return Chart(title=title, svg=svg, note="Line: median over all devices. Band: lowest to highest.")
+    return Chart(title=title, svg=svg, note="Line: mean over all devices. Band: lowest to highest.")
 
 
-def _minutes(run: Path) -> dict[str, dict[datetime, list[tuple[float, float, float]]]]:
-    found: dict[str, dict[datetime, list[tuple[float, float, float]]]] = defaultdict(lambda: defaultdict(list))
-    rows = 0
-    for file in _files(run / "telemetry"):
-        for row in _rows(file):
-            rows += 1
-            if rows > MOST_ROWS:
-                return found
-            at, values = row["minute"], (row["minimum"], row["mean"], row["maximum"])
-            if isinstance(at, datetime) and all(_is_finite(value) for value in values):
-                found[str(row["quantity"])][at].append(values)
+def _pooled(windows: list[Window], start: float) -> Window:
+    means = [window[2] for window in windows]
+    lowest, highest = min(window[1] for window in windows), max(window[3] for window in windows)
+    return windows[0][0] - start, lowest, sum(means) / len(means), highest
+
+
+def _windows(run: Path) -> dict[str, list[Window]]:
+    """Windows by quantity, all devices pooled minute by minute."""
+    import pyarrow
+
+    tables = list(_tables(run / "telemetry"))
+    if not tables:
+        return {}
+    try:
+        pooled = _pool(pyarrow.concat_tables(tables))
+    except pyarrow.ArrowException:
+        return {}
+    found: dict[str, list[Window]] = {}
+    for row in pooled:
+        window = (row["minute"], row["minimum_min"], row["mean_mean"], row["maximum_max"])
+        if all(isinstance(part, float) and math.isfinite(part) for part in window):
+            found.setdefault(str(row["quantity"]), []).append(window)
     return found
 
 
+def _pool(table: Any) -> list[dict[str, Any]]:
+    over_devices = [("minimum", "min"), ("mean", "mean"), ("maximum", "max")]
+    rows: list[dict[str, Any]] = table.group_by(["quantity", "minute"]).aggregate(over_devices).to_pylist()
+    return rows
+
+
+def _tables(folder: Path) -> Iterator[Any]:
+    """Each readable part with the columns wanted, in minutes and floats, as long as there is room."""
+    room = MOST_ROWS
+    for file in _files(folder):
+        table = _table(file, room)
+        if table is not None:
+            room -= table.num_rows
+            yield table
+
+
 def _files(folder: Path) -> Iterator[Path]:
-    """Plain files of nodes' folders; links are not followed."""
+    """Plain files in nodes' folders; links are not followed."""
     if not folder.is_dir() or folder.is_symlink():
         return
     places = [place for place in sorted(folder.iterdir()) if place.is_dir() and not place.is_symlink()]
@@ -71,20 +94,28 @@ def _files(folder: Path) -> Iterator[Path]:
             yield file
 
 
-def _rows(file: Path) -> list[dict[str, Any]]:
-    """The rows of a file, or none where it is no telemetry: a part without its footer was cut off and is lost."""
+def _table(file: Path, room: int) -> Any:
+    """One part, or None where it is no telemetry: a part without its footer was cut off and is lost."""
     import pyarrow
     import pyarrow.parquet
 
     try:
         content = pyarrow.parquet.ParquetFile(file)
-        if content.metadata.num_rows > MOST_ROWS or not set(_COLUMNS) <= set(content.schema_arrow.names):
-            return []
-        rows: list[dict[str, Any]] = content.read(columns=list(_COLUMNS)).to_pylist()
-    except (pyarrow.ArrowException, OSError, ValueError):
-        return []
-    return rows
+        if content.metadata.num_rows > room or not set(_COLUMNS) <= set(content.schema_arrow.names):
+            return None
+        table = content.read(columns=list(_COLUMNS))
+        return pyarrow.table({name: _as_column(table[name], name) for name in _COLUMNS})
+    except (pyarrow.ArrowException, OSError, ValueError, TypeError):
+        return None
 
 
-def _is_finite(value: object) -> bool:
-    return isinstance(value, int | float) and value == value and abs(value) != float("inf")
+def _as_column(column: Any, name: str) -> Any:
+    import pyarrow
+    import pyarrow.compute
+
+    if name == "quantity":
+        return column.cast(pyarrow.string())
+    if pyarrow.types.is_timestamp(column.type):
+        seconds = column.cast(pyarrow.timestamp("us", tz=column.type.tz)).cast(pyarrow.int64())
+        return pyarrow.compute.divide(seconds.cast(pyarrow.float64()), 60e6)
+    return column.cast(pyarrow.float64())

@@ -9,7 +9,7 @@ from ..layout import Chart, Section
 from ..measured import Group, Measured
 from ..numbers import figure, number_of, significant, span
 from ..plain_text import listed
-from ..spread import noun, spread_chart
+from ..spread import noun, spread_chart, spread_title
 from ..tables import aggregates, gaps, worst
 from .judged import failing, nonzero, not_measured
 
@@ -48,11 +48,17 @@ def _answer(measured: Measured, steps: Group, verdict: Verdict) -> str:
     told = [
         f"{number_of(len(steps.values), noun(steps))} trained {number_of(count, 'step')} at "
         f"{figure(steps.median, 's')} a step.",
+        _stragglers(measured),
         _learned(measured),
         _agreed(measured),
         verdict.reliability.sentence or _rate(verdict),
     ]
     return " ".join(part for part in told if part)
+
+
+def _stragglers(measured: Measured) -> str:
+    compute = measured.main("burn_in.compute")
+    return f"Compute time: {spread_title(compute)}." if compute and len(compute.values) > 1 else ""
 
 
 def _learned(measured: Measured) -> str:

@@ -58,7 +58,8 @@ def _throttled(measured: Measured) -> str:
     if not looked[1] or group is None:
         return "No throttling under load."
     top = group.worst
-    return f"{top.subject} throttled in {percent(top.value)} of the readings ({len(looked[1])} of {looked[0]} throttled at all)."
+    share = percent(top.value)
+    return f"{top.subject} throttled in {share} of the readings; {len(looked[1])} of {looked[0]} throttled at all."
 
 
 def _warmest(measured: Measured) -> str:

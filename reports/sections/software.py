@@ -98,7 +98,8 @@ def shown(fact: Fact) -> str:
 def _answer(measured: Measured, uniform: list[Tally], odd: list[Tally]) -> str:
     nodes = [subject for subject in measured.subjects_with_facts if _kind(subject) == "node"]
     if len(nodes) < 2:
-        return f"{number_of(sum(tally.count for tally in uniform), 'fact')} of {listed(nodes) or 'the cluster'}; nothing to compare with."
+        facts = number_of(sum(tally.count for tally in uniform), "fact")
+        return f"{facts} of {listed(nodes) or 'the cluster'}; there is no second node to compare with."
     between = [tally for tally in odd if tally.kind == "node"]
     if not between:
         return f"All {len(nodes)} nodes have the same software and settings."
