@@ -110,7 +110,7 @@ def run(
     with _one_line_errors():
         from .probes.profiles import load_profile
         from .runner.command import Options, run_new, run_on, show_plan
-        from .scoring import policy_for
+        from .scoring import document_for
 
         console, command = _console(as_json), ("hwlottery", *sys.argv[1:])
         if resume is not None:
@@ -119,7 +119,7 @@ def run(
             out = run_on(resume, stated, rerun_changed=rerun_changed, command=command, console=console)
         else:
             chosen = load_profile(profile or "smoke")
-            options = Options(profile=chosen, policy=policy_for(policy, chosen.name), command=command, **wishes)
+            options = Options(profile=chosen, policy=document_for(policy, chosen.name), command=command, **wishes)
             if dry_run:
                 show_plan(options, console, as_json=as_json)
                 return

@@ -51,7 +51,6 @@ class NodeKeeper:
     def __init__(self, config: NodeConfig) -> None:
         self.config = config
         self.folder = Path(tempfile.mkdtemp(prefix="hwlottery-node-"))
-        self.scratch = Path(config.scratch) / f"hwlottery-{config.run_id}-{config.name}"
         self._beside: Beside | None = None
         self._ended_early: set[str] = set()
         # Ranks die with the thread that started them: this one lives as long as the worker.
@@ -108,10 +107,9 @@ class NodeKeeper:
         self._ended_early.add(trial)
 
     def close(self) -> list[str]:
-        """End all ranks and remove what they left. Returns the subjects that the kernel would not end."""
+        """End all ranks and remove the worker's own folder. Returns the subjects that the kernel would not end."""
         stuck = [subject for subject, slot in self._slots.items() if slot.end()]
-        for folder in (self.folder, self.scratch):
-            _remove_without_waiting(folder)
+        _remove_without_waiting(self.folder)
         return stuck
 
     def _order(self, part: Part, place: int, local: int) -> Order:
@@ -120,7 +118,7 @@ class NodeKeeper:
             part=part,
             rank=place,
             local_rank=local,
-            scratch=str(self.scratch),
+            scratch=self.config.scratch,
             log=str(self._log(part, part.ranks[place])),
             store=str(store) if store else None,
         )

@@ -21,7 +21,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from ..evidence import Device
+from ..evidence import Device, HwlotteryError
 from . import PROBES
 
 _SHIPPED = Path(__file__).parent / "profiles"
@@ -30,7 +30,7 @@ _UNKNOWN_KEY = ("extra_forbidden", "unexpected_keyword_argument")
 DEVICES = ("cpu", "cuda")
 
 
-class ProfileError(Exception):
+class ProfileError(HwlotteryError):
     """A profile cannot be used. One line that names the file, the key and the valid choices."""
 
 

@@ -109,7 +109,7 @@ class Session:
                 *(Event(time=now(), kind="node_joined", subject=name) for name in found),
             ]
         )
-        self._note_lost(plane, ())
+        self._note_lost(plane)
 
     def _open_segment(self, found: dict[str, Identified]) -> None:
         """Add this start to run.json. On a resume, refuse to mix figures of unlike software, hardware or methods."""
@@ -135,6 +135,7 @@ class Session:
 
     def _run_probe(self, plane: ControlPlane, probe: Probe) -> None:
         header = self.writer.header
+        self._note_lost(plane)
         cluster = self._current_cluster(plane)
         settings = self.profile.settings(probe.name, header.device)
         if settings is None or (header.only and probe.name not in header.only):
@@ -187,7 +188,7 @@ class Session:
                 log.write(text)
         self._write(result_records(sent.trial, sent.id, returned))
         self.recorded[sent.id] = returned.outcome
-        self._note_lost(plane, returned.lost_nodes)
+        self._note_lost(plane)
 
     def _learn(self, outcome: Outcome) -> None:
         """Keep the facts that a plan may know, and each node's access tier in run.json."""
@@ -209,7 +210,8 @@ class Session:
         nodes = tuple(node for node in promised.nodes if node.name not in plane.lost)
         return Cluster(nodes=nodes, device=promised.device, facts=dict(self.facts))
 
-    def _note_lost(self, plane: ControlPlane, among: tuple[str, ...]) -> None:
+    def _note_lost(self, plane: ControlPlane) -> None:
+        """Say of each node that is gone, once, that it is and why."""
         new = [name for name in plane.lost if name not in self.state.nodes_lost]
         self._write(
             Event(time=now(), kind="node_lost", subject=name, severity="fatal", detail=plane.lost[name]) for name in new

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from math import isfinite
 
 import msgspec
 
@@ -24,7 +25,7 @@ from ..evidence import (
     measured,
     parse_subject,
 )
-from ..evidence.records import Reason, TrialOutcome
+from ..evidence.records import Reason, Scalar, TrialOutcome
 from ..probes.protocol import Probe
 
 _OUTCOMES: dict[type, TrialOutcome] = {
@@ -117,7 +118,7 @@ def _records(reading: AnyReading, trial: Trial, identity: str, returned: Returne
             yield measured(
                 metric=reading.metric,
                 subject=reading.subject,
-                params=reading.params,
+                params={key: _plain(value) for key, value in reading.params.items()},
                 samples=reading.samples,
                 trial=identity,
                 attempt=trial.attempt,
@@ -137,7 +138,7 @@ def _records(reading: AnyReading, trial: Trial, identity: str, returned: Returne
                 retest_of=trial.retest_of,
             )
         case Observed():
-            yield Fact(subject=reading.subject, key=reading.key, value=reading.value, trial=identity)
+            yield Fact(subject=reading.subject, key=reading.key, value=_plain(reading.value), trial=identity)
         case Noticed():
             yield Event(
                 time=returned.end,
@@ -149,9 +150,21 @@ def _records(reading: AnyReading, trial: Trial, identity: str, returned: Returne
             )
 
 
+def _plain(value: Scalar) -> Scalar:
+    """A value of exactly JSON's types: torch's version, for one, is a str of its own kind."""
+    for kind in (bool, str, int, float):
+        if isinstance(value, kind):
+            return kind(value)
+    raise TypeError(f"not a fact's value: {value!r}")
+
+
 def _wrong(reading: AnyReading) -> str | None:
     if isinstance(reading, Reading | Missing) and not is_metric(reading.metric):
         return f"a rank returned the unknown metric {reading.metric!r}"
+    if isinstance(reading, Observed) and (
+        not isinstance(reading.value, Scalar) or (isinstance(reading.value, float) and not isfinite(reading.value))
+    ):
+        return f"a rank returned the fact {reading.key!r} with the value {reading.value!r}"[:500]
     try:
         parse_subject(reading.subject)
     except ValueError as error:

@@ -124,8 +124,9 @@ def test_an_exception_is_one_line_and_its_peers_in_a_collective_are_not_waited_f
 
 
 def test_what_a_rank_prints_comes_back_as_its_log(plane):
-    returned, _ = run(plane, "misbehave", how="raise", on=0)
-    assert set(returned.logs) <= {"n01/slot0", "n01/slot1"}
+    returned, _ = run(plane, "misbehave", how="raise", on=0, say="first line\nsecond line")
+    assert returned.logs["n01/slot0"] == "first line\nsecond line\n"
+    assert returned.logs["n01/slot1"] == "first line\nsecond line\n"
 
 
 def test_a_function_that_is_not_there_raises_on_its_rank(plane):
@@ -195,8 +196,15 @@ def marked(marker):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["hang", "hold_gil", "stop"])
-@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "silent"])
+@pytest.mark.parametrize(
+    ("how", "end"),
+    [
+        pytest.param("hang", signal.SIGKILL, id="hanging rank, head killed"),
+        pytest.param("hold_gil", signal.SIGKILL, id="rank holding the GIL, head killed"),
+        pytest.param("stop", signal.SIGKILL, id="stopped rank, head killed"),
+        pytest.param("hold_gil", signal.SIGSTOP, id="rank holding the GIL, head silent"),
+    ],
+)
 def test_when_the_head_is_gone_no_rank_is_left_after_thirty_seconds(tmp_path, how, end):
     marker = f"DRILL_MARK={uuid.uuid4().hex}"
     env = {**os.environ, "PYTHONPATH": f"{TESTS.parent / '.src'}:{TESTS}", **dict([marker.split("=")])}

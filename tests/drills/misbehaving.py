@@ -24,6 +24,8 @@ def work(context, params):
 
 def misbehave(context, params):
     """Do what `how` says on rank `on`; the others work as usual."""
+    if "say" in params:
+        print(params["say"])
     if context.rank == params.get("on", 0):
         _WAYS[params["how"]](params)
     return work(context, params)
