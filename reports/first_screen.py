@@ -73,12 +73,9 @@ def figures(run: Run, measured: Measured, verdict: Verdict) -> tuple[Figure, ...
 
 
 def categories(verdict: Verdict) -> tuple[CategoryState, ...]:
-    """How each category came out, in the order of the page; one without a check is left out."""
-    return tuple(
-        _category_state(category, found)
-        for category in get_args(Category)
-        if (found := [each for each in verdict.findings if each.category == category])
-    )
+    """How each category came out, in the order of the page. One without a check is not judged: that is no pass."""
+    by_category = {category: [e for e in verdict.findings if e.category == category] for category in get_args(Category)}
+    return tuple(_category_state(category, found) for category, found in by_category.items())
 
 
 def tally(findings: Iterable[Finding]) -> str:
@@ -91,6 +88,9 @@ def tally(findings: Iterable[Finding]) -> str:
 
 def _category_state(category: Category, found: list[Finding]) -> CategoryState:
     """Fail before not measured before warn before pass; what was not required and not seen is counted beside a pass."""
+    if not found:
+        name = CATEGORY_WORDS[category]
+        return CategoryState(name=name, anchor=category, result="not_measured", word="no check")
     missing = [each for each in found if each.result == "not_measured"]
     required = [each for each in missing if each.required]
     results = {each.result for each in found}
@@ -102,8 +102,9 @@ def _category_state(category: Category, found: list[Finding]) -> CategoryState:
     elif "warn" in results:
         state = "warn"
     unseen = f" ({len(missing)} unseen)" if missing and state in ("pass", "warn") else ""
-    anchor = "evidence" if category == "evidence" else category
-    return CategoryState(name=CATEGORY_WORDS[category], anchor=anchor, result=state, word=RESULT_WORDS[state] + unseen)
+    return CategoryState(
+        name=CATEGORY_WORDS[category], anchor=category, result=state, word=RESULT_WORDS[state] + unseen
+    )
 
 
 def _utilisation(measured: Measured, verdict: Verdict) -> Figure:

@@ -1,12 +1,11 @@
 """Tables of figures: aggregates by metric, and the worst of many."""
 
-import statistics
 from collections.abc import Iterable, Sequence
 
 from ..evidence import NotMeasured
 from .layout import Cell, Column, Gap, Table, number, text
 from .measured import Group, Measured, Value, labelled, params_label, params_order
-from .numbers import figure
+from .numbers import figure, roughly
 from .plain_text import listed, natural, printable
 from .spread import lagging
 
@@ -32,12 +31,15 @@ def aggregates(measured: Measured, names: Iterable[str], *, caption: str = "All 
     groups = [group for name in names for group in sorted(measured.groups(name), key=lambda g: params_order(g.params))]
     if not groups:
         return None
-    heads = ("metric", "params", "subjects", "least", "median", "most", "spread", "worst")
-    columns = tuple(Column(title=head, numeric=head in heads[2:7]) for head in heads)
+    heads = ("metric", "params", "subjects", "samples", "least", "median", "most", "spread", "worst")
+    columns = tuple(Column(title=head, numeric=head in heads[2:8]) for head in heads)
     told = any(group.params for group in groups)
     keep = [place for place, head in enumerate(heads) if told or head != "params"]
     rows = tuple(tuple(row[place] for place in keep) for row in map(_aggregate, groups))
-    return Table(caption=caption, columns=tuple(columns[place] for place in keep), rows=rows)
+    note = "Least and most are over the subjects; of one subject, over its samples."
+    alone = any(len(group.values) == 1 and len(group.values[0].measurement.numbers()) > 1 for group in groups)
+    columns = tuple(columns[place] for place in keep)
+    return Table(caption=caption, columns=columns, rows=rows, note=note if alone else "")
 
 
 def worst(group: Group, *, marked: frozenset[str] = frozenset()) -> Table:
@@ -80,18 +82,22 @@ def _gap(reason: str, detail: str, subjects: Sequence[str], metrics: Sequence[st
 
 
 def _aggregate(group: Group) -> tuple[Cell, ...]:
+    """Least and most are over the subjects; of one subject, over its samples."""
     unit, values = group.metric.unit, group.numbers
-    least, most, middle = min(values), max(values), statistics.median(values)
-    wide = (most - least) / abs(middle) if middle and len(values) > 1 else None
+    alone = group.values[0] if len(values) == 1 else None
+    least, most = (alone.low, alone.high) if alone else (min(values), max(values))
+    wide = (most - least) / abs(group.median) if group.median else None
+    samples = sum(each.measurement.count or len(each.measurement.numbers()) for each in group.values)
     return (
         text(group.metric.name, code=True),
-        Cell(text=params_label(group.params), sort=None),
+        text(params_label(group.params)),
         number(len(values), f"{len(values):,}"),
+        number(samples, f"{samples:,}"),
         number(least, figure(least, unit)),
-        number(middle, figure(middle, unit)),
+        number(group.median, figure(group.median, unit)),
         number(most, figure(most, unit)),
-        number(wide, figure(wide, "share")),
-        text(group.worst.subject if len(values) > 1 and least != most else "\N{EM DASH}"),
+        number(wide, "\N{EM DASH}" if wide is None else roughly(wide)),
+        text(group.worst.subject if alone or least != most else "\N{EM DASH}"),
     )
 
 

@@ -52,7 +52,7 @@ def message_size(group: Group) -> float | None:
 
 def _answer(measured: Measured, main: Group) -> str:
     unit, at = main.metric.unit, params_label(main.params)
-    where = "over the cluster" if main.values[0].subject == "cluster" else f"on the median of {_groups(main)}"
+    where = f"on the median of {_groups(main)}" if len(main.values) > 1 else f"on {main.values[0].subject}"
     reach = f"All-reduce reaches {figure(main.median, unit)} of bus bandwidth {where} ({at})"
     if len(main.values) > 1:
         reach += f"; the slowest, {main.worst.subject}, {figure(main.worst.value, unit)}"
