@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import multiprocessing
 import tempfile
@@ -54,6 +55,22 @@ def call(trial: Trial, subject: str, scratch: str, threads: int = 1) -> list[Any
     function = getattr(importlib.import_module(f".{module}", __package__), name)
     readings: list[AnyReading] = function(context, dict(trial.params))
     return readings
+
+
+@contextlib.contextmanager
+def group_of_one(device: Device, folder: str) -> Iterator[None]:
+    """This process alone in a process group, as the only rank of a collective trial. `folder` takes a small file."""
+    import torch
+    import torch.distributed as dist
+
+    if device == "cuda":
+        torch.cuda.set_device(0)
+    backend = "nccl" if device == "cuda" else "gloo"
+    dist.init_process_group(backend, init_method=f"file://{folder}/group-of-one", rank=0, world_size=1)
+    try:
+        yield
+    finally:
+        dist.destroy_process_group()
 
 
 def values_of(items: Iterable[AnyReading | Fill]) -> set[Value]:

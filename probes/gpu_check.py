@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import sys
 import tempfile
 import threading
@@ -24,7 +23,7 @@ from ..evidence import Device
 from . import PROBES
 from .all_reduce import AllReduceSettings
 from .burn_in import BurnInSettings
-from .by_hand import call, one_node, trials_of
+from .by_hand import call, group_of_one, one_node, trials_of
 from .checkpoint import CheckpointSettings
 from .gpu_check_result import Check, now, print_check
 from .matmul import MatmulSettings
@@ -95,44 +94,21 @@ class _Plain(argparse.RawDescriptionHelpFormatter):
 
 
 def _run(check: Check) -> None:
-    scratch = tempfile.mkdtemp(prefix="hwlottery-gpu-check-")
-    threads = os.cpu_count() or 1
-    cluster = one_node(check.device, 1, scratch)
-    _join_group_of_one(check.device, scratch)
-    try:
-        for trial in _trials(cluster):
+    with tempfile.TemporaryDirectory(prefix="hwlottery-gpu-check-") as scratch, group_of_one(check.device, scratch):
+        for trial in _trials(one_node(check.device, 1, scratch)):
             if time.monotonic() - check.started + trial.expected_s > LIMIT_S:
                 check.skip(trial)
                 continue
             try:
-                check.take(trial, call(trial, trial.ranks[0].subject, scratch, threads))
+                check.take(trial, call(trial, trial.ranks[0].subject, scratch, os.cpu_count() or 1))
             except Exception as error:  # noqa: BLE001  # a probe that breaks is said, and the next goes on
                 check.fail(trial, error)
-    finally:
-        _leave_group()
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _trials(cluster: Cluster) -> Iterator[Trial]:
     for probe in PROBES:
         if probe.name in SETTINGS[cluster.device]:
             yield from trials_of(probe, cluster, SETTINGS[cluster.device][probe.name])
-
-
-def _join_group_of_one(device: Device, scratch: str) -> None:
-    import torch
-    import torch.distributed as dist
-
-    if device == "cuda":
-        torch.cuda.set_device(0)
-    backend = "nccl" if device == "cuda" else "gloo"
-    dist.init_process_group(backend, init_method=f"file://{scratch}/group-of-one", rank=0, world_size=1)
-
-
-def _leave_group() -> None:
-    import torch.distributed as dist
-
-    dist.destroy_process_group()
 
 
 def _give_up(check: Check) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 _VERSION = re.compile(r"NCCL version (\d+\.\d+\.\d+)")
 _NETWORK = re.compile(r"Using network (.+?)\s*$")
-_PLUGIN = re.compile(r"NET/Plugin\s*: (?:Loaded net plugin|Plugin name set by env to) (\S+)")
+_PLUGIN = re.compile(r"NET/Plugin\s*: (?:Loaded net plugin|Plugin name set by env to) (.+?)(?: \(v\d+\))?\s*$")
 _TRANSPORT = re.compile(r"\] via (\S+)")
 _CHANNELS = re.compile(r"(\d+) coll channels, .*?(\d+) nvls channels")
 _VARIABLE = re.compile(r"(NCCL_[A-Z0-9_]+) set (?:by environment )?to (\S+?)\.?\s*$")
