@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from markupsafe import Markup
 from msgspec import Struct
 
-from ..evidence import parse_subject
+from ..evidence import Run, parse_subject
 from ..scoring.verdict import Category, Finding, Layer, Result, Verdict
 from .charts import Line, peers
 from .first_screen import CATEGORY_WORDS, RESULT_WORDS
@@ -13,7 +13,7 @@ from .layout import Column as TableColumn
 from .layout import Table, text
 from .layout import number as number_cell
 from .measured import Group, Measured, Value, params_label
-from .numbers import figure, significant
+from .numbers import figure, number_of, significant
 from .plain_text import listed, natural, printable
 from .spread import dot_of
 from .tables import reason_words
@@ -117,7 +117,7 @@ def _row(measured: Measured, group: Sequence[Finding], *, draws: bool) -> Row:
     values = _group_of(measured, first)
     names = sorted({each.subject for each in group}, key=natural)
     return Row(
-        subject=first.subject if len(group) == 1 else f"{len(names):,} {_kind(first.subject)}s",
+        subject=first.subject if len(group) == 1 else _together(names),
         subjects=", ".join(names[:600]),
         nodes=" ".join(sorted({node for name in names for node in _nodes(name)}, key=natural)),
         check=printable(first.check, 120),
@@ -133,7 +133,7 @@ def _row(measured: Measured, group: Sequence[Finding], *, draws: bool) -> Row:
         confidence=first.confidence,
         confidence_rank=_CONFIDENCE[first.confidence],
         required=first.required,
-        detail=tuple(_detail(first, names, values)),
+        detail=tuple(_detail(measured, first, names, values)),
         chart=_chart(first, values) if draws and values else None,
         action=printable(first.action),
         statement=printable(first.statement),
@@ -159,7 +159,7 @@ def _against(each: Finding) -> str:
     return f"{told}; confidence {each.confidence}."
 
 
-def _detail(each: Finding, names: Sequence[str], values: Group | None) -> Iterable[tuple[str, str]]:
+def _detail(measured: Measured, each: Finding, names: Sequence[str], values: Group | None) -> Iterable[tuple[str, str]]:
     """Pairs of a word and what it stands for, in the order a reader asks."""
     if len(names) > 1:
         yield "Subjects", printable(listed(names, 64), 4000)
@@ -178,10 +178,21 @@ def _detail(each: Finding, names: Sequence[str], values: Group | None) -> Iterab
         yield from _taken(own)
     if each.evidence:
         yield "Trials", printable(listed(each.evidence, 8), 600)
-        yield "Logs", printable(listed((f"logs/{trial}.log" for trial in each.evidence), 4), 600)
+        logs = _logs(measured.run, each.evidence)
+        if logs:
+            yield "Logs", printable(listed(logs, 4), 600)
     yield "Required", "yes, by the policy for this access tier" if each.required else "no"
     if each.excludes:
         yield "Taking out", f"{each.excludes} would cure it"
+
+
+def _logs(run: Run, trials: Sequence[str]) -> list[str]:
+    """The names of the logs that these trials left in the run directory."""
+    folder = run.path / "logs"
+    if not folder.is_dir() or folder.is_symlink():
+        return []
+    names = sorted(entry.name for entry in folder.iterdir())
+    return [f"logs/{name}" for name in names if name.startswith(tuple(trials))]
 
 
 def _samples(own: Value, unit: str) -> str:
@@ -237,6 +248,17 @@ def _range(found: Sequence[Finding]) -> str:
 def _same(words: Sequence[str]) -> str:
     unique = list(dict.fromkeys(words))
     return printable(unique[0] if len(unique) == 1 else f"{unique[0]} and {len(unique) - 1} others", 200)
+
+
+_KINDS = {"gpu": "GPU", "numa": "NUMA node", "nic": "NIC"}
+
+
+def _together(names: Sequence[str]) -> str:
+    """Several subjects in short: 64 nodes, n02: 8 GPUs."""
+    kinds = {_KINDS.get(_kind(name), _kind(name)) for name in names}
+    nodes = {node for name in names for node in _nodes(name)}
+    counted = number_of(len(names), kinds.pop() if len(kinds) == 1 else "subject")
+    return f"{nodes.pop()}: {counted}" if len(nodes) == 1 and len(names) > 1 else counted
 
 
 def _kind(subject: str) -> str:

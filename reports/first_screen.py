@@ -110,7 +110,7 @@ def _category_state(category: Category, found: list[Finding]) -> CategoryState:
 def _utilisation(measured: Measured, verdict: Verdict) -> Figure:
     mfu = verdict.economics.mfu
     if mfu is not None and mfu.value is not None:
-        demanded = _threshold(verdict, ("burn_in.mfu", "matmul.mfu"))
+        demanded = _threshold(verdict, "burn_in.mfu")
         mark = None if demanded is None else demanded * 100
         note = mfu.basis if demanded is None else f"demanded {percent(demanded)}; {mfu.basis}"
         return Figure(
@@ -143,9 +143,18 @@ def _goodput(verdict: Verdict) -> Figure:
         lacks = _missing(verdict, ("goodput",)) or "It needs a measured checkpoint and node-days of burn-in."
         return Figure(title=title, value="not known", note=lacks)
     bar = Bar(value=goodput.value * 100, low=_hundred(goodput.low), high=_hundred(goodput.high))
-    rate = verdict.reliability.rate_high
-    note = goodput.basis if rate is None else f"failures at most {figure(rate, '1/node-day')}"
+    note = _failures(verdict) or goodput.basis
     return Figure(title=title, value=percent(goodput.value), interval=_interval(goodput), bar=bar, note=note)
+
+
+def _failures(verdict: Verdict) -> str:
+    """What the node-days allow to say of failures; a bound of more than one a node and day says nothing."""
+    seen = verdict.reliability
+    if seen.rate_high is None:
+        return ""
+    if seen.rate_high > 1:
+        return f"{figure(seen.node_days)} node-days are too few to bound failures"
+    return f"failures at most {figure(seen.rate_high, '1/node-day')}"
 
 
 def _money(run: Run, verdict: Verdict) -> Figure:
@@ -171,8 +180,9 @@ def _cost(run: Run, verdict: Verdict) -> Figure:
     return Figure(title="Findings", value=value, note=note)
 
 
-def _threshold(verdict: Verdict, metrics: tuple[str, ...]) -> float | None:
-    found = [e.threshold for e in verdict.findings if e.metric in metrics and e.threshold is not None]
+def _threshold(verdict: Verdict, name: str) -> float | None:
+    """The one threshold of a metric, or None where there is none or several."""
+    found = [e.threshold for e in verdict.findings if e.metric == name and e.threshold is not None]
     return found[0] if found and len(set(found)) == 1 else None
 
 
@@ -183,7 +193,10 @@ def _missing(verdict: Verdict, words: tuple[str, ...]) -> str:
 
 
 def _interval(shown: Interval) -> str:
-    return "" if shown.low is None and shown.high is None else span(shown.low, shown.high, shown.unit)
+    if shown.low is None and shown.high is None:
+        return ""
+    told = span(shown.low, shown.high, shown.unit)
+    return "" if told == figure(shown.value, shown.unit) else told
 
 
 def _hundred(share: float | None) -> float | None:

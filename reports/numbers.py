@@ -73,7 +73,9 @@ def percent(share: float) -> str:
 def roughly(share: float) -> str:
     """A share as a percentage to about two digits, for differences: 22 %, 3.1 %, 0.36 %."""
     percentage = abs(share) * 100
-    if 0 < percentage < 0.01:
+    if percentage == 0:
+        return "0 %"
+    if percentage < 0.01:
         return "under 0.01 %"
     decimals = 0 if percentage >= 9.95 else 1 if percentage >= 0.995 else 2
     return f"{share * 100:,.{decimals}f} %"

@@ -31,15 +31,24 @@ def aggregates(measured: Measured, names: Iterable[str], *, caption: str = "All 
     groups = [group for name in names for group in sorted(measured.groups(name), key=lambda g: params_order(g.params))]
     if not groups:
         return None
+    alone = all(len(group.values) == 1 for group in groups)
     heads = ("metric", "params", "subjects", "samples", "least", "median", "most", "spread", "worst")
-    columns = tuple(Column(title=head, numeric=head in heads[2:8]) for head in heads)
-    told = any(group.params for group in groups)
-    keep = [place for place, head in enumerate(heads) if told or head != "params"]
+    left_out = {head for head, out in (("params", not any(g.params for g in groups)), ("subjects", alone)) if out}
+    keep = [place for place, head in enumerate(heads) if head not in left_out]
+    columns = tuple(
+        Column(title="subject" if alone and heads[place] == "worst" else heads[place], numeric=2 <= place <= 7)
+        for place in keep
+    )
     rows = tuple(tuple(row[place] for place in keep) for row in map(_aggregate, groups))
-    note = "Least and most are over the subjects; of one subject, over its samples."
-    alone = any(len(group.values) == 1 and len(group.values[0].measurement.numbers()) > 1 for group in groups)
-    columns = tuple(columns[place] for place in keep)
-    return Table(caption=caption, columns=columns, rows=rows, note=note if alone else "")
+    return Table(caption=caption, columns=columns, rows=rows, note=_over_what(groups))
+
+
+def _over_what(groups: Sequence[Group]) -> str:
+    """What least and most range over, where that is not the subjects alone."""
+    alone = [len(group.values) == 1 for group in groups]
+    if all(alone):
+        return "Least and most are over the samples."
+    return "Least and most are over the subjects; of one subject, over its samples." if any(alone) else ""
 
 
 def worst(group: Group, *, marked: frozenset[str] = frozenset()) -> Table:

@@ -16,8 +16,8 @@ _MOST_CURVES = 64
 
 def fabric(measured: Measured, verdict: Verdict) -> Section:
     """The section on collectives."""
-    by_size = [group for group in measured.groups("all_reduce.busbw") if message_size(group) is not None]
-    by_size.sort(key=lambda group: message_size(group) or 0.0)
+    families = size_families(measured.groups("all_reduce.busbw"))
+    by_size = families[0] if families else []
     main = by_size[-1] if by_size else measured.main("all_reduce.busbw")
     flagged = failing(verdict, "all_reduce.")
     tables = [aggregates(measured, measured.metrics("all_reduce."))]
@@ -26,7 +26,9 @@ def fabric(measured: Measured, verdict: Verdict) -> Section:
     return Section(
         anchor="fabric",
         title="Fabric",
-        answer=_answer(measured, main) if main else not_measured(measured, "all_reduce."),
+        answer=_answer(measured, [family[-1] for family in families] or [main])
+        if main
+        else not_measured(measured, "all_reduce."),
         chart=_chart(by_size, flagged) if len(by_size) > 1 else None,
         tables=tuple(table for table in tables if table),
         gaps=gaps(measured.missing("all_reduce.")),
@@ -41,6 +43,17 @@ def fabric(measured: Measured, verdict: Verdict) -> Section:
     )
 
 
+def size_families(groups: list[Group]) -> list[list[Group]]:
+    """Groups that differ in message size alone, small sizes first; the family of the most subjects leads."""
+    found: dict[str, list[Group]] = {}
+    for group in groups:
+        if message_size(group) is not None:
+            rest = {key: value for key, value in group.params.items() if key not in _SIZE_KEYS}
+            found.setdefault(repr(sorted(rest.items())), []).append(group)
+    ordered = [sorted(family, key=lambda group: message_size(group) or 0.0) for family in found.values()]
+    return sorted(ordered, key=lambda family: len(family[-1].values), reverse=True)
+
+
 def message_size(group: Group) -> float | None:
     """The bytes of a group's messages, or None where its params do not say."""
     for key in _SIZE_KEYS:
@@ -50,13 +63,20 @@ def message_size(group: Group) -> float | None:
     return None
 
 
-def _answer(measured: Measured, main: Group) -> str:
-    unit, at = main.metric.unit, params_label(main.params)
-    where = f"on the median of {_groups(main)}" if len(main.values) > 1 else f"on {main.values[0].subject}"
-    reach = f"All-reduce reaches {figure(main.median, unit)} of bus bandwidth {where} ({at})"
-    if len(main.values) > 1:
-        reach += f"; the slowest, {main.worst.subject}, {figure(main.worst.value, unit)}"
-    return f"{reach}. {_right(measured)}"
+def _answer(measured: Measured, largest: list[Group]) -> str:
+    told = "; ".join(_reach(group) for group in largest[:3])
+    return f"All-reduce reaches {told}. {_right(measured)}"
+
+
+def _reach(group: Group) -> str:
+    unit, at = group.metric.unit, params_label(group.params)
+    if len(group.values) == 1:
+        only = group.values[0]
+        where = "over the cluster" if only.subject == "cluster" else f"on {only.subject}"
+        return f"{figure(only.value, unit)} of bus bandwidth {where} ({at})"
+    low = group.worst
+    slowest = f"the slowest, {low.subject}, {figure(low.value, unit)}"
+    return f"{figure(group.median, unit)} on the median of {_groups(group)} ({at}), {slowest}"
 
 
 def _groups(main: Group) -> str:

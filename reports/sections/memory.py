@@ -46,4 +46,6 @@ def memory(measured: Measured, verdict: Verdict) -> Section:
 def _answer(present: list[Group]) -> str:
     parts = [_WAYS[group.metric.name].format(figure(group.median, group.metric.unit)) for group in present]
     told = ", ".join(parts)
-    return f"On the median {noun(present[0])} {told}."
+    one = len(present[0].values) == 1
+    where = present[0].values[0].subject if one else f"the median {noun(present[0])}"
+    return f"On {where}, {told}."

@@ -7,7 +7,7 @@ from ...scoring.verdict import Verdict
 from ..charts import PART_CLASSES, stacked
 from ..layout import Chart, Section
 from ..measured import Group, Measured, Value
-from ..numbers import figure, number_of, percent
+from ..numbers import figure, number_of, roughly
 from ..plain_text import listed
 from ..tables import aggregates, gaps, worst
 from .judged import failing, nonzero, not_measured
@@ -104,7 +104,7 @@ def _title(bars: Sequence[Sequence[float]], save: Value, *, several: bool) -> st
     if stalls:
         return f"{where}{number_of(stalls, 'save')} of {len(bars)} took over twice the median"
     share = sums[largest] / sum(totals) if sum(totals) else 0.0
-    return f"{where}{percent(share)} of a save is {_PART_WORDS[largest]}"
+    return f"{where}{roughly(share)} of a save is {_PART_WORDS[largest]}"
 
 
 _PART_WORDS = {"stage": "staging", "write": "writing", "sync": "fsync", "commit": "the commit"}
