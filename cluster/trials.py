@@ -55,10 +55,11 @@ class Cluster(Struct, frozen=True, kw_only=True):
 class Trial(Struct, frozen=True, kw_only=True):
     """One piece of work on a set of ranks, under a deadline.
 
-    `function` is "module:name" below hwlottery.probes (a dotted module stands anywhere); it is called on each rank as name(context, params) and returns
-    a list of readings. With `collective` the ranks first join one process group. `env` is set before torch is loaded:
-    a trial with another env gets fresh ranks. `expected_s` is for the plan shown to people; `deadline_s` counts from
-    the moment all ranks are ready. `fills` are the values it is to bring: what does not arrive is NotMeasured.
+    `function` is "module:name" below hwlottery.probes (a dotted module stands anywhere); it is called on each rank as
+    name(context, params) and returns a list of readings. With `collective` the ranks first join one process group.
+    `env` is set before torch is loaded: a trial with another env gets fresh ranks. `expected_s` is for the plan shown
+    to people; `deadline_s` counts from the moment all ranks are ready. `fills` are the values it is to bring: what does
+    not arrive is NotMeasured.
     """
 
     function: str
