@@ -14,13 +14,14 @@ from .files import ROOT, Unreadable, content_or_empty
 from .pci import nvidia_gpus
 
 # Bits of nvmlDeviceGetCurrentClocksEventReasons. Test with `&`: several stand at once.
+IDLE = 0x1
 HW_SLOWDOWN = 0x8
 SW_THERMAL = 0x20
 HW_THERMAL = 0x40
 HW_POWER_BRAKE = 0x80
 THROTTLED = HW_SLOWDOWN | SW_THERMAL | HW_THERMAL | HW_POWER_BRAKE  # a software power cap (0x4) is how boost works
 REASONS = {
-    0x1: "idle",
+    IDLE: "idle",
     0x2: "application clocks",
     0x4: "power cap",
     HW_SLOWDOWN: "hardware slowdown",

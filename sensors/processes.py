@@ -25,6 +25,11 @@ def own_pids() -> frozenset[int]:
     return frozenset(process.pid for process in [me, *above, *tree])
 
 
+def callers() -> frozenset[int]:
+    """The processes above this one that run hwlottery: the head, where it is on this machine."""
+    return frozenset(process.pid for process in psutil.Process().parents() if _runs_us(process))
+
+
 def _runs_us(process: psutil.Process) -> bool:
     try:
         return any(_OURS in word for word in process.cmdline())
