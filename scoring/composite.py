@@ -4,8 +4,8 @@ import math
 import statistics
 from collections.abc import Collection, Sequence
 
-from ..evidence import parse_subject
 from .policy_model import Check
+from .scope import nodes_of
 
 # By check: each subject with its share of the reference, None where it was not measured.
 Shares = dict[str, list[tuple[str, float | None]]]
@@ -33,4 +33,4 @@ def index(checks: Sequence[Check], shares: Shares, excluded: Collection[str]) ->
 
 
 def _among(subject: str, excluded: Collection[str]) -> bool:
-    return any(node in excluded for node in parse_subject(subject).nodes)
+    return any(node in excluded for node in nodes_of(subject))

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from ..evidence import RunHeader, parse_subject
+from ..evidence import RunHeader
+from .scope import nodes_of
 from .verdict import Coverage, Finding, VerdictWord
 
 # From this many nodes on, one may be taken out whatever the share says.
@@ -63,7 +64,7 @@ def remaining(findings: Iterable[Finding], decision: Decision) -> list[Finding]:
 def _on_the_rest(findings: Iterable[Finding], excluded: tuple[str, ...]) -> Iterator[Finding]:
     gone = set(excluded)
     for finding in findings:
-        nodes = parse_subject(finding.subject).nodes
+        nodes = nodes_of(finding.subject)
         if not nodes or not gone & set(nodes):
             yield finding
 

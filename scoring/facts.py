@@ -6,6 +6,7 @@ from ..evidence import TIERS, Promised, Run, Tier
 from ..evidence.records import Scalar
 from ..references import Accelerator, match_accelerator
 
+EVERY_TIER = frozenset(TIERS)
 UNREADABLE = "unreadable."
 
 
@@ -36,7 +37,7 @@ class Facts:
         What each of them requires is required; a declared tier can add to that and take nothing away. Where none was
         recorded, all of them: the most is required.
         """
-        return self._tiers.get(node, frozenset(TIERS))
+        return self._tiers.get(node, EVERY_TIER)
 
     def accelerator(self, subject: str) -> Accelerator | None:
         """The kind of an accelerator among the references, or None where it is unknown."""

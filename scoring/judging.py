@@ -12,7 +12,18 @@ from ..references import Accelerator
 from .composite import Shares
 from .derived import Figures
 from .facts import the_one_kind
-from .layers import Group, Judged, by_baseline, by_contract, by_majority, by_peers, by_reference, group_of
+from .layers import (
+    Comparison,
+    Group,
+    Judged,
+    by_baseline,
+    by_contract,
+    by_majority,
+    by_peers,
+    by_reference,
+    comparison,
+    group_of,
+)
 from .policy_model import Check, Range, Wanted
 from .rules import RULES, Happenings
 from .scope import Target, targets
@@ -34,6 +45,7 @@ class Judge:
         self.happenings = happenings
         self.baseline = baseline
         self.shares: Shares = {}
+        self._comparisons: dict[tuple[str, str, ParamsKey], Comparison] = {}
         self._groups: dict[tuple[str, str, ParamsKey], Group] = {}
 
     def findings(self, check: Check) -> Iterator[Finding]:
@@ -185,13 +197,20 @@ class Judge:
         if layers.contract is not None:
             yield by_contract(number, layers.contract, described.unit)
         if layers.reference is not None:
-            kind = self._accelerator(check, target)
-            yield by_reference(number, value.params, layers.reference, kind, described)
+            yield by_reference(number, self._comparison(check, target, described, value.params), described)
         if layers.peers is not None:
             group = self._groups[self._group_key(check, target, value.params)]
             yield by_peers(number, layers.peers, group, described, retested=value.attempts > 1)
         if layers.baseline is not None and self.baseline is not None:
             yield by_baseline(number, layers.baseline, self._before(check, target, value.params), described)
+
+    def _comparison(self, check: Check, target: Target, described: Metric, params: Params) -> Comparison:
+        assert check.layers.reference is not None
+        accelerator = self._accelerator(check, target)
+        key = (check.check, accelerator.key if accelerator else "", params_key(params))
+        if key not in self._comparisons:
+            self._comparisons[key] = comparison(check.layers.reference, accelerator, described, params)
+        return self._comparisons[key]
 
     def _accelerator(self, check: Check, target: Target) -> Accelerator | None:
         if check.each == "accelerator":

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from ..evidence import Metric
 from ..evidence.records import Params, Scalar
-from ..references import Accelerator
+from ..references import Accelerator, ReferenceValue
 from .policy_model import Baseline, Contract, Peers, Reference, Uniform
 from .verdict import Layer, Result
 from .words import figure, percent
@@ -88,28 +88,44 @@ def _bounds(contract: Contract, unit: str) -> str:
     return ", ".join(parts)
 
 
-def by_reference(
-    value: float, params: Params, reference: Reference, accelerator: Accelerator | None, metric: Metric
-) -> Judged:
-    """Against what this kind of accelerator can do. Without a reference it is not measured, never passed."""
+class Comparison(Struct, frozen=True, kw_only=True):
+    """The reference value that a check compares with, and the shares that warn and fail; or why there is none."""
+
+    found: ReferenceValue | None = None
+    kind: str = ""
+    warn: float | None = None
+    fail: float | None = None
+    why_none: str = ""
+
+
+def comparison(reference: Reference, accelerator: Accelerator | None, metric: Metric, params: Params) -> Comparison:
+    """Find what this kind of accelerator can do; where the policy allows it, its peak stands in and only warns."""
     if accelerator is None:
-        why = "this kind of accelerator has no reference"
-        return Judged(layer="reference", result="not_measured", expected=why, reason="no_reference", detail=why)
+        return Comparison(why_none="this kind of accelerator has no reference")
     found = accelerator.value(metric.name, params, reference.of)
-    warn, fail, kind = reference.warn, reference.fail, reference.of
-    if found is None and reference.or_peak_warn is not None:
-        found, warn, fail, kind = accelerator.value(metric.name, params, "peak"), reference.or_peak_warn, None, "peak"
+    if found is not None:
+        return Comparison(found=found, kind=reference.of, warn=reference.warn, fail=reference.fail)
+    peak = accelerator.value(metric.name, params, "peak") if reference.or_peak_warn is not None else None
+    if peak is not None:
+        return Comparison(found=peak, kind="peak", warn=reference.or_peak_warn)
+    return Comparison(why_none=f"{accelerator.key} has no {reference.of} value for this")
+
+
+def by_reference(value: float, against: Comparison, metric: Metric) -> Judged:
+    """Against what this kind of accelerator can do. Without a reference it is not measured, never passed."""
+    found, warn, fail = against.found, against.warn, against.fail
     if found is None:
-        why = f"{accelerator.key} has no {reference.of} value for this"
+        why = against.why_none
         return Judged(layer="reference", result="not_measured", expected=why, reason="no_reference", detail=why)
     share = share_of(value, found.value, metric)
     result: Result = "fail" if fail and not share >= fail else "warn" if warn and not share >= warn else "pass"
     wanted = (fail if result == "fail" else warn or fail) or 0.0
     threshold = found.value / wanted if metric.better == "lower" else found.value * wanted
+    reference = f"{against.kind} {figure(found.value, metric.unit)} ({found.source})"
     return Judged(
         layer="reference",
         result=result,
-        expected=f"at least {percent(wanted)} of the {kind} {figure(found.value, metric.unit)} ({found.source})",
+        expected=f"at least {percent(wanted)} of the {reference}",
         threshold=threshold,
         share=share,
     )

@@ -1,7 +1,8 @@
 """Failures seen, and what they allow to say of the rate: bounds by exact Poisson, projections apart."""
 
-from ..evidence import Event, Run, parse_subject
+from ..evidence import Run
 from .goodput import SECONDS_A_DAY
+from .scope import nodes_of
 from .statistics import PRIOR_RATE, lower_rate, node_days_without_failure, projected_rate, upper_rate
 from .verdict import Reliability
 from .words import counted, three_digits
@@ -62,21 +63,14 @@ def failures_seen(run: Run) -> int:
         (node, event.trial or event.number)
         for event in run.events
         if event.kind in _FAILURES and event.severity in _GRAVE
-        for node in _nodes(event)
+        for node in nodes_of(event.subject)
         if node in joined
     }
     return len(seen)
 
 
 def _joined(run: Run) -> set[str]:
-    return {node for event in run.events if event.kind == "node_joined" for node in _nodes(event)}
-
-
-def _nodes(event: Event) -> tuple[str, ...]:
-    try:
-        return parse_subject(event.subject).nodes
-    except ValueError:
-        return ()
+    return {node for event in run.events if event.kind == "node_joined" for node in nodes_of(event.subject)}
 
 
 def _sentence(failures: int, days: float, low: float, high: float) -> str:

@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
-from ..evidence import Event, Run, parse_subject
+from ..evidence import Event, Run
 from .derived import Figures
 from .policy_model import RuleName
 from .reliability import observed_seconds
+from .scope import nodes_of
 from .verdict import Result
 from .words import counted, several
 
@@ -50,7 +51,7 @@ class Happenings:
         self.unexplained = set(self._unexplained_nodes())
 
     def _note(self, event: Event) -> None:
-        nodes = _nodes(event.subject)
+        nodes = nodes_of(event.subject)
         if event.kind == "node_joined":
             self.joined.update(nodes)
         elif event.kind == "trial_ended" and event.trial:
@@ -67,7 +68,7 @@ class Happenings:
         """Nodes that took part in something: work was planned on them, or facts came from them."""
         subjects = {rank for plan in self.run.plans for rank in plan.ranks}
         subjects |= {fact.subject for fact in self.run.facts}
-        return {node for subject in subjects for node in _nodes(subject)}
+        return {node for subject in subjects for node in nodes_of(subject)}
 
     def _unexplained_nodes(self) -> Iterator[str]:
         """Nodes of trials that died or ran out of time while no event says which node it was."""
@@ -75,7 +76,7 @@ class Happenings:
             end = self.ended.get(plan.trial or "")
             broken = end is not None and end.outcome in ("timed_out", "worker_lost")
             if broken and plan.trial not in self._blamed_trials:
-                yield from {node for rank in plan.ranks for node in _nodes(rank)}
+                yield from {node for rank in plan.ranks for node in nodes_of(rank)}
 
 
 def evidence_defects(run: Run, figures: Figures, happenings: Happenings) -> list[str]:
@@ -190,13 +191,6 @@ def _run_length(_subject: str, _figures: Figures, happenings: Happenings) -> Rul
     """How long the run looked, without the pauses between its starts. Too short is not measured, not a fault."""
     hours = observed_seconds(happenings.run) / 3600
     return Ruled(result="pass", observed="", expected="", number=hours, unit="h")
-
-
-def _nodes(subject: str) -> tuple[str, ...]:
-    try:
-        return parse_subject(subject).nodes
-    except ValueError:
-        return ()
 
 
 Rule = Callable[[str, Figures, Happenings], Ruled]

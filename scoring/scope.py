@@ -1,11 +1,12 @@
 """The scope of a check: `each` expanded over the promised nodes, never over what answered."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import combinations
 
 from msgspec import Struct
 
-from ..evidence import Device, Promised, RunHeader
+from ..evidence import Device, Promised, RunHeader, parse_subject
 from .facts import Facts
 from .policy_model import Check
 
@@ -22,6 +23,15 @@ class Target(Struct, frozen=True, kw_only=True):
     nodes: tuple[str, ...]
     also: str | None = None
     unknown: str = ""
+
+
+@lru_cache(maxsize=2**17)
+def nodes_of(subject: str) -> tuple[str, ...]:
+    """The nodes behind a subject; none for the cluster, and none for what is no subject."""
+    try:
+        return parse_subject(subject).nodes
+    except ValueError:
+        return ()
 
 
 def targets(check: Check, header: RunHeader, facts: Facts) -> Iterator[Target]:

@@ -1,0 +1,415 @@
+"""The law of the verdict: damage never makes a run better.
+
+A run that could not be signed still cannot after any damage to its evidence, and one that still can has at least the
+exclusions it had. Tested on files (against checksums, numbering and reading) and on the list of records rewritten with
+numbers and sums of its own (against scoring alone).
+"""
+
+import os
+import random
+import shutil
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+import msgspec
+import pytest
+from generated_runs import make_run, write_records, write_run
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hwlottery.evidence import (
+    AnyRecord,
+    Event,
+    Fact,
+    Measurement,
+    NotMeasured,
+    Run,
+    RunError,
+    RunHeader,
+    TrialPlan,
+    read_run,
+)
+from hwlottery.evidence.reading import RECORD_FILES
+from hwlottery.scoring import Policy, PolicyError, Verdict, load_policy, policy_from_text, score_run
+
+# What each run is before any damage: the law needs all four.
+RUNS: dict[str, tuple[str, list[str]]] = {
+    "healthy": ("GO", []),
+    "one slow accelerator": ("CONDITIONAL", ["slow@n01/gpu1=0.78"]),
+    "one node that never joined": ("CONDITIONAL", ["never_joined@n02"]),
+    "one node that hung": ("CONDITIONAL", ["hung@n03/gpu0"]),
+    "one intermittent accelerator": ("GO", ["intermittent@n00/gpu0"]),
+    "two nodes gone": ("NO_GO", ["never_joined@n02", "lost@n03"]),
+    "training does not learn": ("NO_GO", ["loss_rises@cluster"]),
+    "wrong results on two nodes": ("NO_GO", ["mismatch@n00/gpu0=2", "wrong_elements@n01=4"]),
+    "a sample was NaN": ("INCONCLUSIVE", ["nan@n00/gpu0"]),
+    "no fio on one node": ("INCONCLUSIVE", ["tool_missing@n01"]),
+    "a value never came, beside a slow accelerator": ("INCONCLUSIVE", ["missing@n00/gpu1", "slow@n01/gpu1=0.78"]),
+}
+SLOW_DISK = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+
+
+def standing(verdict: Verdict | None) -> tuple[bool, frozenset[str]]:
+    """Whether a run can be signed, and which nodes it excludes; an unreadable one cannot."""
+    return (False, frozenset()) if verdict is None else (verdict.signable, frozenset(verdict.exclude))
+
+
+def judged(path: Path, policy: Policy | None = None) -> Verdict | None:
+    """The verdict on a run directory, None where it cannot be read or judged at all."""
+    try:
+        return score_run(read_run(path), policy)
+    except (RunError, PolicyError):
+        return None
+
+
+def assert_no_better(before: Verdict | None, after: Verdict | None, what: str) -> None:
+    """The law."""
+    could, excluded = standing(before)
+    can, excludes = standing(after)
+    assert could or not can, f"{what} made a run signable: {after}"
+    assert not can or excludes >= excluded, f"{what} took {excluded - excludes} off the exclusions"
+
+
+# --- the list of records ------------------------------------------------------------------------------------------
+
+
+@cache
+def records_of(name: str, counted: bool) -> tuple[RunHeader, tuple[AnyRecord, ...]]:
+    """The records of a generated run; without `counted` a trial's end does not say how many records it has."""
+    header, records = make_run(nodes=4, accelerators=2, faults=RUNS[name][1], seed=7)
+    if not counted:
+        records = [msgspec.structs.replace(r, counts=None) if isinstance(r, Event) else r for r in records]
+    return header, tuple(records)
+
+
+def in_memory(header: RunHeader, records: list[AnyRecord]) -> Run:
+    """These records as read_run gives those of a whole run, numbered anew: without the cost of a disk."""
+    numbered = [msgspec.structs.replace(record, number=place) for place, record in enumerate(records, 1)]
+    return Run(
+        path=Path("run"),
+        header=header,
+        plans=[record for record in numbered if isinstance(record, TrialPlan)],
+        facts=[record for record in numbered if isinstance(record, Fact)],
+        measurements=[record for record in numbered if isinstance(record, Measurement)],
+        not_measured=[record for record in numbered if isinstance(record, NotMeasured)],
+        events=[record for record in numbered if isinstance(record, Event)],
+        problems=[],
+        last_number=len(numbered),
+        line_counts={},
+    )
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_the_generated_runs_have_the_verdicts_that_the_law_is_tested_on(tmp_path: Path, name: str) -> None:
+    word, faults = RUNS[name]
+    path = write_run(tmp_path / "run", nodes=4, accelerators=2, faults=faults, seed=7)
+    verdict = score_run(read_run(path))
+    assert verdict.verdict == word, verdict.reasons
+    assert verdict == score_run(in_memory(*_listed(name)))
+
+
+def _listed(name: str) -> tuple[RunHeader, list[AnyRecord]]:
+    header, records = records_of(name, counted=True)
+    return header, list(records)
+
+
+@pytest.mark.parametrize("counted", [True, False])
+@pytest.mark.parametrize("name", RUNS)
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_records_left_out_before_writing_never_make_a_run_better(name: str, counted: bool, data: st.DataObject) -> None:
+    header, records = records_of(name, counted)
+    droppable = [place for place, record in enumerate(records) if not isinstance(record, TrialPlan)]
+    few = st.lists(st.sampled_from(droppable), min_size=1, max_size=6, unique=True)
+    many = st.integers(0, 2**32).map(lambda seed: random.Random(seed).sample(droppable, len(droppable) // 3))
+    gone = set(data.draw(few | many))
+    kept = [record for place, record in enumerate(records) if place not in gone]
+    before = score_run(in_memory(header, list(records)))
+    after = score_run(in_memory(header, kept))
+    dropped = [records[place] for place in sorted(gone)][:3]
+    assert_no_better(before, after, f"leaving out {dropped}")
+
+
+@pytest.mark.parametrize("counted", [True, False])
+@pytest.mark.parametrize("name", ["one slow accelerator", "one node that hung", "two nodes gone", "a sample was NaN"])
+def test_no_single_record_can_be_left_out_to_make_a_run_better(name: str, counted: bool) -> None:
+    header, records = records_of(name, counted)
+    before = score_run(in_memory(header, list(records)))
+    for place, record in enumerate(records):
+        if not isinstance(record, TrialPlan):
+            after = score_run(in_memory(header, [*records[:place], *records[place + 1 :]]))
+            assert_no_better(before, after, f"leaving out {record}")
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=SLOW_DISK)
+@given(seed=st.integers(0, 2**32), name=st.sampled_from(sorted(RUNS)))
+def test_records_left_out_and_written_consistently_never_make_a_run_better(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, name: str
+) -> None:
+    header, records = _listed(name)
+    chance = random.Random(seed)
+    kept = [r for r in records if isinstance(r, TrialPlan) or chance.random() > 0.02]
+    path = write_records(tmp_path_factory.mktemp("law") / "run", header, kept)
+    assert not read_run(path).problems
+    assert_no_better(score_run(in_memory(header, records)), judged(path), f"leaving out with seed {seed}")
+
+
+# --- files --------------------------------------------------------------------------------------------------------
+
+Damage = Callable[[Path, random.Random], None]
+
+
+def _lines(path: Path, chance: random.Random) -> tuple[Path, list[bytes]]:
+    file = path / chance.choice(RECORD_FILES)
+    lines = file.read_bytes().splitlines(keepends=True) if file.is_file() else []
+    return file, lines
+
+
+def drop_lines(path: Path, chance: random.Random) -> None:
+    file, lines = _lines(path, chance)
+    gone = {chance.randrange(len(lines)) for _ in range(chance.randint(1, 5))} if lines else set()
+    file.write_bytes(b"".join(line for place, line in enumerate(lines) if place not in gone))
+
+
+def double_a_line(path: Path, chance: random.Random) -> None:
+    file, lines = _lines(path, chance)
+    if lines:
+        lines.insert(chance.randrange(len(lines) + 1), chance.choice(lines))
+    file.write_bytes(b"".join(lines))
+
+
+def swap_lines(path: Path, chance: random.Random) -> None:
+    file, lines = _lines(path, chance)
+    if len(lines) > 1:
+        one, other = chance.sample(range(len(lines)), 2)
+        lines[one], lines[other] = lines[other], lines[one]
+    file.write_bytes(b"".join(lines))
+
+
+def move_a_line_to_another_file(path: Path, chance: random.Random) -> None:
+    file, lines = _lines(path, chance)
+    if lines:
+        line = lines.pop(chance.randrange(len(lines)))
+        file.write_bytes(b"".join(lines))
+        with (path / chance.choice(RECORD_FILES)).open("ab") as other:
+            other.write(line)
+
+
+def make_a_line_unparsable(path: Path, chance: random.Random) -> None:
+    file, lines = _lines(path, chance)
+    if lines:
+        place = chance.randrange(len(lines))
+        lines[place] = chance.choice([b"{\n", b"\n", b"null\n", b"[]\n", b'{"type":"fact"}\n', b"\xff\xfe\n", b"NaN\n"])
+    file.write_bytes(b"".join(lines))
+
+
+def _fields(line: bytes) -> dict[str, object]:
+    return msgspec.json.decode(line, type=dict[str, object])
+
+
+def null_a_field(path: Path, chance: random.Random) -> None:
+    _change_a_field(path, chance, lambda _value: None)
+
+
+def leave_out_a_field(path: Path, chance: random.Random) -> None:
+    file, lines = _lines(path, chance)
+    if lines:
+        place = chance.randrange(len(lines))
+        fields = _fields(lines[place])
+        del fields[chance.choice(sorted(fields))]
+        lines[place] = msgspec.json.encode(fields) + b"\n"
+    file.write_bytes(b"".join(lines))
+
+
+def alter_a_value(path: Path, chance: random.Random) -> None:
+    def altered(value: object) -> object:
+        if isinstance(value, bool):
+            return not value
+        if isinstance(value, int | float):
+            return value * 2 + 1
+        if isinstance(value, str):
+            return chance.choice([value + "x", "n00", "finished", "node_joined", "info", ""])
+        if isinstance(value, list):
+            return [altered(one) for one in value]
+        return {}
+
+    _change_a_field(path, chance, altered)
+
+
+def _change_a_field(path: Path, chance: random.Random, change: Callable[[object], object]) -> None:
+    file, lines = _lines(path, chance)
+    if lines:
+        place = chance.randrange(len(lines))
+        fields = _fields(lines[place])
+        key = chance.choice(sorted(fields))
+        fields[key] = change(fields[key])
+        lines[place] = msgspec.json.encode(fields) + b"\n"
+    file.write_bytes(b"".join(lines))
+
+
+def alter_the_header(path: Path, chance: random.Random) -> None:
+    file = path / "run.json"
+    fields = _fields(file.read_bytes())
+    key = chance.choice(sorted(fields))
+    choices: list[object] = [None, [], {}, "", 0, False, 99]
+    if isinstance(fields[key], list):
+        choices.append(fields[key][:-1])  # type: ignore[index]
+    if key == "policy":
+        text = "name: lax\nchecks: [{check: e, rule: evidence.complete, each: cluster, category: evidence}]\n"
+        choices.append({"name": "lax", "sha256": "0" * 64, "text": text})
+    fields[key] = chance.choice(choices)
+    file.write_bytes(msgspec.json.encode(fields))
+
+
+def _evidence(path: Path) -> list[Path]:
+    return sorted(file for file in path.rglob("*") if file.is_file() and not file.is_symlink())
+
+
+def delete_a_file(path: Path, chance: random.Random) -> None:
+    chance.choice(_evidence(path)).unlink()
+
+
+def empty_a_file(path: Path, chance: random.Random) -> None:
+    chance.choice(_evidence(path)).write_bytes(b"")
+
+
+def truncate_a_file(path: Path, chance: random.Random) -> None:
+    file = chance.choice(_evidence(path))
+    size = file.stat().st_size
+    os.truncate(file, chance.randrange(size) if size else 0)
+
+
+def flip_a_bit(path: Path, chance: random.Random) -> None:
+    file = chance.choice(_evidence(path))
+    content = bytearray(file.read_bytes())
+    if content:
+        content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
+    file.write_bytes(content)
+
+
+def replace_a_file_by_a_link(path: Path, chance: random.Random) -> None:
+    file = chance.choice(_evidence(path))
+    kept = path.parent / "outside"
+    shutil.copyfile(file, kept)
+    file.unlink()
+    file.symlink_to(kept)
+
+
+def remove_the_sums(path: Path, chance: random.Random) -> None:
+    (path / "SHA256SUMS").unlink(missing_ok=True)
+
+
+def remove_a_sum(path: Path, chance: random.Random) -> None:
+    file = path / "SHA256SUMS"
+    lines = file.read_bytes().splitlines(keepends=True) if file.is_file() else []
+    if lines:
+        lines.pop(chance.randrange(len(lines)))
+    file.write_bytes(b"".join(lines))
+
+
+def add_a_file(path: Path, chance: random.Random) -> None:
+    place = path / chance.choice(["logs", "telemetry", "telemetry/n00"])
+    place.mkdir(exist_ok=True)
+    (place / "added").write_text("more\n")
+
+
+def replace_a_folder_by_a_link(path: Path, chance: random.Random) -> None:
+    folder = path / chance.choice(["logs", "telemetry"])
+    moved = path.parent / f"moved-{folder.name}"
+    if folder.is_dir() and not folder.is_symlink() and not moved.exists():
+        folder.rename(moved)
+        folder.symlink_to(moved)
+
+
+DAMAGES: tuple[Damage, ...] = (
+    drop_lines,
+    double_a_line,
+    swap_lines,
+    move_a_line_to_another_file,
+    make_a_line_unparsable,
+    null_a_field,
+    leave_out_a_field,
+    alter_a_value,
+    alter_the_header,
+    delete_a_file,
+    empty_a_file,
+    truncate_a_file,
+    flip_a_bit,
+    replace_a_file_by_a_link,
+    remove_the_sums,
+    remove_a_sum,
+    add_a_file,
+    replace_a_folder_by_a_link,
+)
+
+
+def real_run() -> Path | None:
+    """A run of real hardware, where one is named."""
+    named = os.environ.get("HWLOTTERY_REAL_RUN")
+    return Path(named) if named and Path(named).is_dir() else None
+
+
+def runs() -> Iterator[str]:
+    yield from RUNS
+    if real_run() is not None:
+        yield "real"
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The runs as directories, written once; nothing changes them."""
+    folder = tmp_path_factory.mktemp("runs")
+    paths = {
+        name: write_run(
+            folder / str(place), nodes=4, accelerators=1, faults=[f.replace("gpu1", "gpu0") for f in faults]
+        )
+        for place, (name, (_, faults)) in enumerate(RUNS.items())
+    }
+    real = real_run()
+    return paths | ({"real": real} if real else {})
+
+
+def policy_for(name: str) -> Policy | None:
+    """A real run on CPUs is judged as if smoke could be signed, or the law would have nothing to hold."""
+    if name != "real":
+        return None
+    return policy_from_text(load_policy("smoke").text.replace("signable: false", "signable: true"), "smoke.yaml")
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+@settings(max_examples=12, deadline=None, suppress_health_check=SLOW_DISK)
+@given(seed=st.integers(0, 2**32), name=st.sampled_from(list(runs())))
+def test_damaged_files_never_make_a_run_better(
+    tmp_path_factory: pytest.TempPathFactory, written: dict[str, Path], damage: Damage, seed: int, name: str
+) -> None:
+    copy = tmp_path_factory.mktemp("law") / "run"
+    shutil.copytree(written[name], copy)
+    chance = random.Random(seed)
+    damage(copy, chance)
+    if chance.random() < 0.3:
+        chance.choice(DAMAGES)(copy, chance) if (copy / "run.json").is_file() and _whole(copy) else None
+    before, after = judged(written[name], policy_for(name)), judged(copy, policy_for(name))
+    assert_no_better(before, after, f"{damage.__name__} with seed {seed}")
+    shutil.rmtree(copy.parent)
+
+
+def _whole(path: Path) -> bool:
+    """Whether a second damage can still read what the first has left."""
+    try:
+        for name in RECORD_FILES:
+            [_fields(line) for line in (path / name).read_bytes().splitlines()]
+        _fields((path / "run.json").read_bytes())
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return False
+    return True
+
+
+def test_what_is_derived_can_be_deleted_or_made_again_without_harm(written: dict[str, Path], tmp_path: Path) -> None:
+    copy = tmp_path / "run"
+    shutil.copytree(written["one slow accelerator"], copy)
+    (copy / "verdict.json").write_text("{}")
+    (copy / "report.html").write_text("<p>")
+    before = judged(written["one slow accelerator"])
+    assert before is not None
+    assert before == judged(copy)
