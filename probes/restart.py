@@ -13,7 +13,7 @@ import torch.distributed as dist
 
 from ..cluster import RankContext
 from .replicas import parameter_hash
-from .timed_writer import sync_directory
+from .timed_writer import PartTimes, TimedFile, sync_directory
 
 
 def save_and_restore(
@@ -47,18 +47,20 @@ def save_and_restore(
 def _save(context: RankContext, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> Path | str:
     """The file it wrote, or in one line why it could not."""
     path = None
+    times = PartTimes()
     try:
         descriptor, name = tempfile.mkstemp(prefix="hwlottery-burn-in-", suffix=".pt", dir=context.scratch)
         path = Path(name)
         with os.fdopen(descriptor, "wb") as opened:
-            torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, opened)
+            torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, TimedFile(opened, times))
             opened.flush()
             os.fsync(opened.fileno())
         sync_directory(path.parent)
-    except (OSError, RuntimeError) as error:  # torch's zip writer reports a full disk as a RuntimeError
+    except (OSError, RuntimeError) as error:
         if path is not None:
             path.unlink(missing_ok=True)
-        return f"cannot save in {context.scratch}: {' '.join(str(error).split())[:200]}"
+        why = times.refused or error
+        return f"{(isinstance(why, OSError) and why.strerror) or why}: {context.scratch}"[:300]
     return path
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from torch.distributed.checkpoint.filesystem import FileSystem, FileSystemWriter
 
 
-class _TimedFile:
+class TimedFile:
     """A file opened for writing that adds up its write() calls."""
 
     def __init__(self, opened: Any, times: PartTimes) -> None:
@@ -20,8 +20,13 @@ class _TimedFile:
         self._times = times
 
     def write(self, content: Any) -> int:
+        """Write, and keep an error: torch's zip writer turns it into one that does not say what happened."""
         start = time.perf_counter()
-        written: int = self._opened.write(content)
+        try:
+            written: int = self._opened.write(content)
+        except OSError as error:
+            self._times.refused = error
+            raise
         self._times.write_s += time.perf_counter() - start
         return written
 
@@ -40,6 +45,7 @@ class PartTimes:
         self.sync_s = 0.0
         self.data_s = 0.0  # the whole of writing this rank's data file
         self.commit_s = 0.0
+        self.refused: OSError | None = None  # what the filesystem said to a write
 
     @property
     def stage_s(self) -> float:
@@ -55,7 +61,7 @@ class _TimedFileSystem(FileSystem):
     @contextmanager
     def create_stream(self, path: str | os.PathLike[str], mode: str) -> Generator[Any, None, None]:
         with Path(path).open(mode) as opened:
-            yield _TimedFile(opened, self._times)
+            yield TimedFile(opened, self._times)
             start = time.perf_counter()
             opened.flush()
             self._times.write_s += time.perf_counter() - start
@@ -76,9 +82,14 @@ class TimedWriter(FileSystemWriter):
         self.fs = _TimedFileSystem(self.times)
 
     def write_data(self, plan: Any, planner: Any) -> Any:
-        """Write this rank's data file, with its fsync."""
+        """Write this rank's data file, with its fsync. Raises OSError where the filesystem refuses."""
         start = time.perf_counter()
-        done = super().write_data(plan, planner)
+        try:
+            done = super().write_data(plan, planner)
+        except RuntimeError as error:
+            if self.times.refused is None:
+                raise
+            raise self.times.refused from error
         self.times.data_s = time.perf_counter() - start
         return done
 
