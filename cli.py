@@ -161,7 +161,7 @@ def report(path: Path, output: Path | None) -> None:
 def verify(path: Path, as_json: bool) -> None:
     """Check that a run directory is whole and unaltered. Exits with 6 where it is not."""
     with _one_line_errors():
-        from .reports.checks import show_problems
+        from .reports.problems import show_problems
 
         sys.exit(6 if show_problems(path, _console(as_json), as_json=as_json) else 0)
 
@@ -190,7 +190,7 @@ def doctor(scratch: Path, as_json: bool) -> None:
 def explain(name: str, as_json: bool) -> None:
     """Say what a metric means, what a check demands, or where a reference comes from."""
     with _one_line_errors():
-        from .reports.checks import show_explanation
+        from .reports.explanation import show_explanation
 
         show_explanation(name, _console(as_json), as_json=as_json)
 

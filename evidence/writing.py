@@ -13,10 +13,9 @@ import msgspec
 
 from .errors import RunError
 from .header import RunHeader
-from .reading import RECORD_FILES, Run, read_run
+from .reading import RECORD_FILES, Run, read_header, read_run
 from .records import AnyRecord, Event, Fact, Measurement, NotMeasured, TrialPlan
 
-DERIVED = ("verdict.json", "report.html", "SHA256SUMS", "SHA256SUMS.sig")
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 _FILE_OF: dict[type, str] = {
     Fact: "facts.jsonl",
@@ -57,12 +56,15 @@ class RunWriter:
     def resume(cls, path: Path) -> tuple["RunWriter", Run]:
         """Open a run that was cut short, and what it holds so far.
 
-        A last line torn by the cut is moved to logs/ and said in an event; a finished run is opened too, so that a
-        run cut between its last record and its sums can be completed. Raises RunError for what is no run.
+        A last line torn by the cut is moved to logs/ and said in an event. Raises RunError for what is no run, and for
+        one that has finished (with its checksums, which come last): that one is left as it is.
         """
+        read_header(path)
+        if (path / "SHA256SUMS").exists():
+            raise RunError(f"{path} has finished: there is nothing to go on with")
         torn = [_set_torn_tail_aside(path, name) for name in RECORD_FILES]
         run = read_run(path)
-        for name in ("SHA256SUMS", "verdict.json", "report.html"):
+        for name in ("verdict.json", "report.html"):
             (path / name).unlink(missing_ok=True)
         writer = cls(path, run.header, run.last_number, Counter(run.line_counts))
         for tail in filter(None, torn):

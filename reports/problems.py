@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..evidence import Problem, Run, read_run
-from .plain_text import plain
+from .plain_text import printable
 
 _MOST_SHOWN = 50
 
@@ -29,7 +29,7 @@ def show_problems(path: Path, console: Console, *, as_json: bool) -> bool:
 def _table(problems: list[Problem]) -> Table:
     table = Table("where", "what", "detail")
     for problem in problems[:_MOST_SHOWN]:
-        table.add_row(plain(problem.place), problem.kind, plain(problem.detail))
+        table.add_row(printable(problem.place), problem.kind, printable(problem.detail))
     if len(problems) > _MOST_SHOWN:
         table.add_row("…", "", f"and {len(problems) - _MOST_SHOWN} more (--json has all)")
     return table

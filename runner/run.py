@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..cluster.local import LAUNCHER, promised_here
-from ..evidence import FORMAT, Document, Event, HwlotteryError, RunError, RunHeader, RunWriter, Tier
+from ..evidence import FORMAT, Document, Event, HwlotteryError, RunHeader, RunWriter, Tier
 from ..evidence.writing import now
 from ..probes import PROBES
 from ..probes.profiles import Profile, profile_from_text
@@ -82,9 +82,6 @@ def resume(path: Path, show: Show, *, rerun_changed: bool, command: tuple[str, .
     `rerun_changed`, with the differences; RunStopped or RunCutShort as `start` does.
     """
     writer, run = RunWriter.resume(path)
-    if run.events and run.events[-1].kind == "run_finished":
-        writer.close()
-        raise RunError(f"{path} has finished: there is nothing to go on with")
     profile = profile_from_text(run.header.profile.text, f"{path}/run.json")
     _finish_or_say(
         Session(writer=writer, profile=profile, show=show, command=command, earlier=run, rerun_changed=rerun_changed)

@@ -73,8 +73,10 @@ def document_for(choice: str | None, profile: str) -> Document:
 
 
 def _first_error(error: ValidationError) -> str:
-    """The first thing wrong, as 'checks.3.each: what is wrong (choices: …)'."""
-    first = error.errors(include_url=False)[0]
+    """The first thing wrong, as 'checks.3.each: what is wrong (choices: …)'; a misspelt key before the key it leaves
+    missing."""
+    wrong = error.errors(include_url=False)
+    first = next((entry for entry in wrong if entry["type"] == "extra_forbidden"), wrong[0])
     loc = first["loc"]
     place = ".".join(str(part) for part in loc) or "the file"
     message = " ".join(str(first["msg"]).split()).removeprefix("Value error, ")
