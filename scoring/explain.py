@@ -1,0 +1,172 @@
+"""What a name stands for: a metric, a check of a policy, or an accelerator among the references."""
+
+import difflib
+from string import Template
+
+from msgspec import Struct
+
+from ..evidence import CATALOGUE, Metric
+from ..evidence.errors import HwlotteryError
+from ..references import Accelerator, ReferenceValue, accelerators, sources
+from .policy import load_policy, policy_names
+from .policy_model import Check, Contract, Range, Wanted
+from .words import figure, params_in_words, percent
+
+_BETTER = {"higher": "Higher is better.", "lower": "Lower is better.", "neither": "Neither direction is better."}
+_RULES = {
+    "evidence.complete": "All records are there, none lost, doubled, torn or altered, and the run finished.",
+    "node.responds": "A promised node joins and answers until the run ends.",
+    "node.accelerators": "A node takes part with accelerators that torch reaches by CUDA.",
+    "health.events": "No Xid, uncorrected error or lost link of severity error is seen during the run.",
+    "run.length": "The run looked for long enough.",
+}
+
+
+class UnknownName(HwlotteryError):
+    """A name that stands for nothing; the message names the nearest ones."""
+
+
+class Explanation(Struct, frozen=True, kw_only=True):
+    """What a name stands for, in lines of plain text; `source` where there is one."""
+
+    kind: str
+    title: str
+    lines: tuple[str, ...]
+    source: str = ""
+
+
+def explain(name: str) -> Explanation:
+    """What a metric, check or reference is. Raises UnknownName."""
+    metric = next((metric for metric in CATALOGUE if metric.name == name), None)
+    checks = _checks().get(name, {})
+    if metric is not None:
+        return _of_metric(metric)
+    if checks:
+        return _of_check(name, checks)
+    wanted = name.casefold()
+    for kind in accelerators():
+        if wanted == kind.key or wanted in (known.casefold() for known in kind.names):
+            return _of_accelerator(kind)
+    raise UnknownName(_nearest(name))
+
+
+def _nearest(name: str) -> str:
+    keys = {key.casefold(): key for key in (*(metric.name for metric in CATALOGUE), *_checks())}
+    keys |= {known.casefold(): kind.key for kind in accelerators() for known in (kind.key, *kind.names)}
+    near = difflib.get_close_matches(name.casefold(), keys, n=3, cutoff=0.5)
+    found = list(dict.fromkeys(keys[match] for match in near))
+    hint = f"did you mean {', '.join(found)}?" if found else "give a metric, a check or an accelerator"
+    return f"unknown name {name!r}: {hint}"
+
+
+def _checks() -> dict[str, dict[str, Check]]:
+    """Each check by name, with the policies that have it."""
+    found: dict[str, dict[str, Check]] = {}
+    for policy in policy_names():
+        for check in load_policy(policy).checks:
+            found.setdefault(check.check, {})[policy] = check
+    return found
+
+
+def _of_metric(metric: Metric) -> Explanation:
+    demanded = sorted(
+        f"{policy}: {check.check}"
+        for by_policy in _checks().values()
+        for policy, check in by_policy.items()
+        if check.metric == metric.name
+    )
+    lines = [
+        metric.meaning,
+        f"Unit: {metric.unit}. {_BETTER[metric.better]}",
+        f"Measured on: {', '.join(metric.subjects)}.",
+        "Computed in scoring from measured metrics."
+        if metric.derived
+        else f"Its value is the {metric.statistic} of its samples.",
+        f"Demanded by: {', '.join(demanded)}." if demanded else "No policy that comes with hwlottery demands it.",
+    ]
+    return Explanation(kind="metric", title=metric.name, lines=tuple(lines), source="evidence/metrics.py")
+
+
+def _of_check(name: str, by_policy: dict[str, Check]) -> Explanation:
+    first = next(iter(by_policy.values()))
+    lines = [f"Looks at {_looked_at(first)}; each {first.each} is judged."]
+    lines += [f"{policy}: {_demand(check)}" for policy, check in by_policy.items()]
+    if first.action:
+        lines.append("When it fails: " + Template(first.action).safe_substitute(subject="the subject", node="the node"))
+    files = ", ".join(f"scoring/policies/{policy}.yaml" for policy in by_policy)
+    return Explanation(kind="check", title=name, lines=tuple(lines), source=files)
+
+
+def _looked_at(check: Check) -> str:
+    if check.rule:
+        return f"the evidence by a rule ({_RULES[check.rule].rstrip('.')})"
+    return f"the metric {check.metric}" if check.metric else f"the fact {check.fact}"
+
+
+def _demand(check: Check) -> str:
+    parts = ["required" if check.severity == "required" else "warns only"]
+    if check.device:
+        parts.append(f"on {check.device}")
+    if check.where:
+        parts.append("where " + ", ".join(f"{key} is {_wanted(wanted)}" for key, wanted in check.where.items()))
+    parts += _layers(check)
+    if check.excludable:
+        parts.append("a failing node can be taken out")
+    return "; ".join(parts) + "."
+
+
+def _wanted(wanted: Wanted) -> str:
+    if isinstance(wanted, Range):
+        bounds = (("at least", wanted.at_least), ("at most", wanted.at_most))
+        return " and ".join(f"{word} {bound:g}" for word, bound in bounds if bound is not None)
+    return " and ".join(map(str, wanted)) if isinstance(wanted, tuple) else str(wanted)
+
+
+def _layers(check: Check) -> list[str]:
+    layers, parts = check.layers, []
+    if layers.contract is not None:
+        parts.append("contract: " + _bounds(layers.contract))
+    if layers.reference is not None:
+        shares = [
+            f"{word} below {percent(share)}" for word, share in _shares(layers.reference.warn, layers.reference.fail)
+        ]
+        parts.append(f"reference ({layers.reference.of}): {', '.join(shares)}")
+    if layers.peers is not None:
+        effect, sigmas = percent(layers.peers.effect), f"{layers.peers.sigmas:g}"
+        parts.append(f"peers on the {layers.peers.within}: {effect} and {sigmas} robust sigmas worse, seen again")
+    if layers.baseline is not None:
+        shares = [
+            f"{word} below {percent(share)}" for word, share in _shares(layers.baseline.warn, layers.baseline.fail)
+        ]
+        parts.append(f"baseline: {', '.join(shares)}")
+    if layers.uniform is not None:
+        parts.append("the same everywhere, by majority")
+    return parts or ["it has to hold" if check.rule else "it has to be there"]
+
+
+def _shares(warn: float | None, fail: float | None) -> list[tuple[str, float]]:
+    return [(word, share) for word, share in (("warns", warn), ("fails", fail)) if share is not None]
+
+
+def _bounds(contract: Contract) -> str:
+    given = contract.model_dump(exclude_none=True)
+    return ", ".join(f"{name.replace('_', ' ')} {figure(value)}" for name, value in given.items())
+
+
+def _of_accelerator(kind: Accelerator) -> Explanation:
+    found_by = [f"Device names: {', '.join(kind.names)}."]
+    if kind.memory_gb is not None:
+        found_by.append(f"Memory: {kind.memory_gb:g} GB on the label.")
+    if kind.power_limit_w is not None:
+        found_by.append(f"Power limit: {kind.power_limit_w:g} W; another limit is another thing and has no reference.")
+    units = {metric.name: metric.unit for metric in CATALOGUE}
+    lines = [*found_by, *(_value_line(value, units[value.metric]) for value in kind.values)]
+    used = dict.fromkeys(value.source for value in kind.values)
+    cited = "; ".join(f"{key}: {sources()[key]}" for key in used)
+    return Explanation(kind="reference", title=kind.key, lines=tuple(lines), source=cited)
+
+
+def _value_line(value: ReferenceValue, unit: str) -> str:
+    where = f" ({params_in_words(dict(value.where))})" if value.where else ""
+    note = f"; {value.note}" if value.note else ""
+    return f"{value.metric}{where}: {value.kind} {figure(value.value, unit)} [{value.source}]{note}"
