@@ -13,6 +13,7 @@ from .appendix import appendix
 from .findings import passed, rows
 from .first_screen import CATEGORY_WORDS, RESULT_WORDS, WORDS, categories, figures
 from .measured import Measured
+from .plain_text import printable
 from .rental import rented, when
 from .sections import SECTIONS
 from .visibility import exclusion, required_words, visibility
@@ -25,6 +26,7 @@ _TEMPLATES = (
     "sections.html.j2",
     "appendix.html.j2",
 )
+LONGEST_TEXT = 100_000
 
 
 def render(run: Run, verdict: Verdict) -> str:
@@ -80,17 +82,28 @@ def _asset(name: str) -> str:
 def _environment() -> Environment:
     sources = {name: _asset(name) for name in _TEMPLATES}
     environment = Environment(
-        loader=DictLoader(sources), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=DictLoader(sources),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     environment.filters["marked"] = marked
     return environment
 
 
+def shown(value: object) -> object:
+    """What the template writes for a value: text without control characters; markup that was made safe as it is."""
+    return printable(value, LONGEST_TEXT) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
 def marked(text: str) -> Markup:
     """Escaped text in which what stands between backquotes is code."""
-    parts = str(text).split("`")
+    words = printable(text, LONGEST_TEXT)
+    parts = words.split("`")
     if len(parts) % 2 == 0:
-        return escape(text)
+        return escape(words)
     code = Markup("<code>{}</code>")
     return Markup("").join(code.format(part) if place % 2 else escape(part) for place, part in enumerate(parts))
 

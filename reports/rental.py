@@ -59,5 +59,8 @@ def rent_a_month(run: Run, subjects: tuple[str, ...]) -> float | None:
         return None
     ranks = {node.node: len(node.ranks) for node in run.header.promised}
     nodes = {subject for subject in subjects if subject in ranks}
-    alone = {subject for subject in subjects if "/" in subject and subject.split("/")[0] not in nodes}
+    apart = {(node, rank) for node, _, rank in (subject.partition("/") for subject in subjects) if node not in nodes}
+    alone = [
+        rank for node, rank in apart if any(node == each.node and rank in each.ranks for each in run.header.promised)
+    ]
     return (sum(ranks[node] for node in nodes) + len(alone)) * price * HOURS_A_MONTH

@@ -76,7 +76,7 @@ def clean(markup: str, *, label: str) -> str:
         raise ValueError(f"the chart's SVG cannot be read: {error}") from error
     width, height = (float(source.get(side, "0")) for side in ("width", "height"))
     target = ET.Element(f"{_SVG}svg", {"viewBox": f"0 0 {width:g} {height:g}", "width": f"{width:g}"})
-    target.attrib |= {"height": f"{height:g}", "role": "img", "aria-label": label}
+    target.attrib |= {"height": f"{height:g}", "role": "img", "aria-label": printable(label, 600)}
     target.extend(_copies(source))
     return ET.tostring(target, encoding="unicode")
 

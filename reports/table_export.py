@@ -103,5 +103,5 @@ def _time(moment: datetime | None) -> str:
 
 
 def _safe(cell: str) -> str:
-    shown = printable(cell)
+    shown = printable(cell).replace("\r", " ")
     return f"'{shown}" if _FORMULA.match(shown) and not _NUMBER.match(shown) else shown
