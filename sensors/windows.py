@@ -63,8 +63,8 @@ class Tally:
 
     @property
     def mean(self) -> float:
-        """The mean; a tally is only made for a sample, so that there is one."""
-        return self.total / self.count
+        """The mean; a tally is only made for a sample, so that there is one. Rounding never takes it past the ends."""
+        return min(max(self.total / self.count, self.minimum), self.maximum)
 
     @property
     def complete(self) -> bool:

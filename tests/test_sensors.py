@@ -132,6 +132,7 @@ def test_a_tally_holds_what_its_samples_say(values):
         tally.add(value, 1)
     assert (tally.minimum, tally.maximum, tally.count) == (min(values), max(values), len(values))
     assert tally.mean == pytest.approx(sum(values) / len(values), abs=1e-6)
+    assert tally.minimum <= tally.mean <= tally.maximum
     assert tally.complete
 
 
@@ -393,7 +394,10 @@ def test_work_on_a_gpu_is_told_by_what_happened_during_it(sampler):
     time.sleep(0.1)
     gpu.errors, gpu.temperature, gpu.reasons = 8, 91, 0x40
     time.sleep(0.1)
-    gpu.temperature, gpu.used, gpu.clock = 40, 0, 345
+    gpu.temperature, gpu.used = 40, 0
+    time.sleep(0.1)  # a clock falls after the load does
+    gpu.clock = 345
+    time.sleep(0.05)
     readings = one.end(token)
     found = values([item for item in readings if getattr(item, "subject", "") == "n01/gpu0"])
     assert max(found["health.temperature"]) == 91
