@@ -1,6 +1,7 @@
 """The command line: wiring and exit codes. What a command needs is imported inside it, so that --help is instant."""
 
 import contextlib
+import errno
 import os
 import sys
 from collections.abc import Iterator
@@ -215,7 +216,7 @@ def export(path: Path, form: str, output: Path | None) -> None:
         if output is None:
             click.echo(text, nl=False)
         else:
-            output.write_text(text, encoding="utf-8")
+            _write(output, text)
 
 
 def _judge(path: Path, policy: str | None, *, as_json: bool, with_report: bool) -> NoReturn:
@@ -242,8 +243,18 @@ def _judge(path: Path, policy: str | None, *, as_json: bool, with_report: bool) 
 def _write_page(found: "Run", verdict: "Verdict", place: Path) -> Path:
     from .reports.page import render
 
-    place.write_text(render(found, verdict), encoding="utf-8")
+    _write(place, render(found, verdict))
     return place
+
+
+def _write(place: Path, text: str) -> None:
+    """Write a file that is derived; an error names it, and no half of it stays."""
+    try:
+        place.write_text(text, encoding="utf-8")
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            place.unlink(missing_ok=True)
+        raise OSError(error.errno, f"{error.strerror}: the page or table was not written", str(place)) from error
 
 
 def _write_derived(place: Path, content: bytes) -> None:
@@ -271,7 +282,8 @@ def _one_line_errors() -> Iterator[None]:
     except KeyboardInterrupt:
         _say_and_exit("stopped", 130)
     except OSError as error:
-        _say_and_exit(f"{error.filename or 'the system'}: {error.strerror or error}", 2)
+        code = 6 if error.errno in (errno.ENOSPC, errno.EDQUOT) else 2
+        _say_and_exit(f"{error.filename or 'the system'}: {error.strerror or error}", code)
     except Exception as error:
         from .evidence import HwlotteryError
 
