@@ -106,6 +106,7 @@ class Judge:
             judged = [*self._fact_layers(check, value, everywhere)]
             worst = min(judged, key=lambda one: _RANK[one.result], default=None)
             finding = self._finding(check, target, worst.result if worst else "pass")
+            finding = msgspec.structs.replace(finding, unit=_unit_of_fact(check.fact))
             yield _with_layer(finding, worst, observed=value, fallback="recorded")
 
     def _fact_layers(self, check: Check, value: Scalar, everywhere: Counter[Scalar]) -> Iterator[Judged]:
@@ -285,6 +286,7 @@ class Judge:
             required=required,
             excludable=excludable,
             excludes=target.nodes[0] if excludable and result == "fail" else None,
+            confidence="low" if result == "not_measured" else finding.confidence,
         )
 
 

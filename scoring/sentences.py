@@ -112,7 +112,7 @@ def confidence(findings: Sequence[Finding], reliability: Reliability) -> str:
     """How sure: of speed by the samples behind the required figures, of failures by the node-days observed."""
     graded = [finding.confidence for finding in findings if finding.metric and finding.result != "not_measured"]
     speed = _middle(graded)
-    days = f"{three_digits(round(reliability.node_days, 2))} node-days"
+    days = f"{three_digits(reliability.node_days)} node-days"
     return f"{speed} for speed, {_of_failures(reliability.node_days)} for failures: {days}"
 
 

@@ -1,0 +1,164 @@
+"""Policies: data that cannot do harm, refused in one line where wrong."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hwlottery.evidence import TIERS, metric
+from hwlottery.scoring import PolicyError, load_policy, policy_from_text, policy_names
+from hwlottery.scoring.derived import DERIVABLE
+from hwlottery.scoring.explain import UnknownName, explain
+
+EVIDENCE = "{check: whole, rule: evidence.complete, each: cluster, category: evidence}"
+
+
+def policy_with(check: str, **more: str) -> str:
+    lines = "".join(f"{key}: {value}\n" for key, value in more.items())
+    return f"name: mine\n{lines}checks:\n  - {EVIDENCE}\n  - {check}\n"
+
+
+def refusal(text: str) -> str:
+    with pytest.raises(PolicyError) as error:
+        policy_from_text(text, "mine.yaml")
+    message = str(error.value)
+    assert "\n" not in message
+    assert message.startswith("mine.yaml: ")
+    return message
+
+
+@pytest.mark.parametrize("name", ["smoke", "prolog", "quick", "acceptance"])
+def test_the_policies_load_and_carry_their_text(name: str) -> None:
+    policy = load_policy(name)
+    assert policy.name == name
+    assert policy.sha256 == hashlib.sha256(policy.text.encode()).hexdigest()
+    assert policy.signable == (name in ("quick", "acceptance"))
+    assert policy == policy_from_text(policy.text, name)
+
+
+@pytest.mark.parametrize("name", ["smoke", "prolog", "quick", "acceptance"])
+def test_every_derived_metric_that_is_demanded_can_be_computed(name: str) -> None:
+    for check in load_policy(name).checks:
+        if check.metric and metric(check.metric).derived:
+            assert check.metric in DERIVABLE
+
+
+@pytest.mark.parametrize("name", ["smoke", "prolog", "quick", "acceptance"])
+def test_what_needs_correct_results_is_demanded_in_every_policy_and_not_undone_by_a_retest(name: str) -> None:
+    checks = {check.metric: check for check in load_policy(name).checks if check.any_attempt}
+    for wrong in ("matmul.mismatches", "matmul.nonfinite", "all_reduce.wrong_elements"):
+        assert checks[wrong].severity == "required"
+
+
+def test_a_failure_says_what_to_do_and_what_to_send() -> None:
+    for name in policy_names():
+        for check in load_policy(name).checks:
+            if check.excludable or check.layers.contract or check.layers.reference:
+                assert check.statement or check.rule == "run.length", (name, check.check)
+
+
+@pytest.mark.parametrize(
+    ("check", "told"),
+    [
+        ("{check: a, metric: matmul.tflop, each: accelerator, category: compute}", "did you mean matmul.tflops"),
+        ("{check: a, metric: memory.copy, each: gpu, category: memory}", "'cluster', 'node'"),
+        ("{check: a, metric: memory.copy, each: accelerator, category: speed}", "checks.1.category"),
+        ("{check: a, metric: memory.copy, each: cluster, category: memory}", "not measured for each cluster"),
+        ("{check: a, metric: memory.copy, each: accelerator, category: memory, sevrity: warn}", "severity"),
+        ("{check: a, metric: memory.copy, fact: x, each: accelerator, category: memory}", "exactly one of"),
+        ("{check: a, each: accelerator, category: memory}", "exactly one of"),
+        ("{check: a, rule: node.good, each: node, category: memory}", "node.responds"),
+        ("{check: a, fact: x, each: node, category: memory, tiers: [root]}", "bare-root"),
+        ("{check: a, metric: memory.copy, each: accelerator, category: memory, weight: 1}", "reference layer"),
+        (
+            "{check: a, metric: memory.copy, each: accelerator, category: memory, layers: {contract: {}}}",
+            "give one of at_least",
+        ),
+        (
+            "{check: a, metric: memory.copy, each: node, category: memory, layers: {contract: {at_least: .nan}}}",
+            "checks.1.layers.contract.at_least",
+        ),
+        (
+            "{check: a, metric: memory.copy, each: accelerator, category: memory, layers: {contract: {min: 3}}}",
+            "choices: at_least",
+        ),
+        ("{check: a, fact: x, each: node, category: memory, statement: '$subject.__class__ $pid'}", "unknown $pid"),
+        ("{check: whole, fact: x, each: node, category: memory}", "stands twice"),
+    ],
+)
+def test_a_wrong_policy_is_told_in_one_line_with_file_key_and_choices(check: str, told: str) -> None:
+    assert told in refusal(policy_with(check))
+
+
+def test_an_unknown_policy_names_the_choices(tmp_path: Path) -> None:
+    with pytest.raises(PolicyError, match=r"unknown policy 'smok' \(choices: acceptance, prolog, quick, smoke"):
+        load_policy("smok")
+    with pytest.raises(PolicyError, match=r"none\.yaml: cannot be read"):
+        load_policy(tmp_path / "none.yaml")
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "{check: n, rule: node.responds, each: node, category: evidence}",
+        "{check: whole, rule: evidence.complete, each: cluster, category: evidence, severity: warn}",
+        "{check: whole, rule: evidence.complete, each: node, category: evidence}",
+        "{check: whole, rule: evidence.complete, each: cluster, category: evidence, device: cuda}",
+        "{check: whole, rule: evidence.complete, each: cluster, category: evidence, tiers: [bare-root]}",
+        "{check: whole, rule: evidence.complete, each: cluster, category: evidence, nodes_at_least: 9}",
+    ],
+)
+def test_a_policy_without_whole_evidence_is_refused(first: str) -> None:
+    assert "evidence.complete" in refusal(f"name: lax\nchecks: [{first}]\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: &a [x, x]\nb: [*a, *a]\n",
+        "!!python/object/apply:os.system ['true']\n",
+        "[" * 40 + "]" * 40,
+        "x: " + "y" * 300_000,
+        "a: [" + "1," * 30_000 + "]",
+        "\x00",
+        "- just\n- a list\n",
+        "",
+    ],
+)
+def test_yaml_that_could_do_harm_is_refused(text: str) -> None:
+    assert refusal(text)
+
+
+@settings(max_examples=200)
+@given(st.text(max_size=300) | st.binary(max_size=300).map(lambda raw: raw.decode("latin-1")))
+def test_any_text_is_a_policy_or_a_one_line_refusal(text: str) -> None:
+    try:
+        policy_from_text(text, "mine.yaml")
+    except PolicyError as error:
+        told = str(error)
+    else:
+        told = "mine.yaml: fine"
+    assert told.startswith("mine.yaml: ")
+    assert "\n" not in told
+
+
+def test_a_tier_that_is_not_named_is_every_tier() -> None:
+    assert all(set(check.tiers) in (set(TIERS), set()) for check in load_policy("acceptance").checks)
+
+
+def test_explain_knows_metrics_checks_and_accelerators() -> None:
+    assert explain("matmul.mfu").kind == "metric"
+    assert "Unit: share. Higher is better." in explain("matmul.mfu").lines
+    assert any("below 90 %" in line for line in explain("matmul.rate").lines)
+    assert explain("NVIDIA H200").title == explain("h200-sxm-141").title == "h200-sxm-141"
+    assert "stas00/ml-engineering" in explain("h200-sxm-141").source
+    for policy in policy_names():
+        for check in load_policy(policy).checks:
+            assert explain(check.check).lines
+
+
+def test_explain_names_the_nearest_of_an_unknown_name() -> None:
+    with pytest.raises(UnknownName, match=r"'matmul.tflop': did you mean matmul.tflops"):
+        explain("matmul.tflop")

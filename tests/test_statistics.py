@@ -1,0 +1,133 @@
+"""Failure rates and goodput: the figures that the literature and tables give, and laws that hold for all."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom, chi2, gamma, poisson
+
+from hwlottery.scoring.goodput import (
+    daly_interval_s,
+    goodput,
+    goodput_by_meta,
+    job_mtbf_s,
+    longest_save_s,
+)
+from hwlottery.scoring.statistics import (
+    PRIOR_RATE,
+    chance_of_a_failure,
+    lower_rate,
+    median_interval,
+    node_days_without_failure,
+    projected_rate,
+    upper_rate,
+)
+
+rates = st.floats(1e-5, 1.0)
+days = st.floats(0.01, 1e6)
+
+
+@pytest.mark.parametrize(
+    ("failures", "at_80", "at_90", "at_95"),
+    [(0, 1.609, 2.303, 2.996), (1, 2.994, 3.890, 4.744), (2, 4.279, 5.322, 6.296), (3, 5.515, 6.681, 7.754)],
+)
+def test_upper_bounds_are_those_of_the_published_table(failures: int, at_80: float, at_90: float, at_95: float) -> None:
+    bounds = [upper_rate(failures, 1.0, confidence) for confidence in (0.80, 0.90, 0.95)]
+    assert bounds == pytest.approx([at_80, at_90, at_95], abs=0.0006)
+
+
+@given(st.integers(0, 200), days, st.sampled_from([0.8, 0.9, 0.95, 0.99]))
+def test_bounds_are_those_of_chi_squared_and_keep_their_word(
+    failures: int, node_days: float, confidence: float
+) -> None:
+    high, low = upper_rate(failures, node_days, confidence), lower_rate(failures, node_days, confidence)
+    assert high == pytest.approx(chi2.ppf(confidence, 2 * failures + 2) / (2 * node_days))
+    assert poisson.cdf(failures, high * node_days) == pytest.approx(1 - confidence)
+    if failures:
+        assert poisson.sf(failures - 1, low * node_days) == pytest.approx(1 - confidence)
+    assert low <= failures / node_days <= high
+
+
+def test_zero_failures_are_a_bound_and_never_an_infinite_time() -> None:
+    assert upper_rate(0, 32) == pytest.approx(0.094, abs=0.0005)
+    assert lower_rate(0, 32) == 0.0
+    with pytest.raises(ValueError, match="node-days above 0"):
+        upper_rate(0, 0.0)
+
+
+def test_node_days_that_show_a_rate() -> None:
+    assert round(node_days_without_failure(6.5e-3, 0.95)) == 461
+    assert round(node_days_without_failure(6.5e-3, 0.80)) == 248
+    assert round(node_days_without_failure(PRIOR_RATE)) == 749
+    with pytest.raises(ValueError, match="above 0"):
+        node_days_without_failure(0.0)
+
+
+def test_the_chance_to_see_any_failure_in_a_burn_in() -> None:
+    assert chance_of_a_failure(4e-3, 16 * 2) == pytest.approx(0.12, abs=0.005)
+    assert chance_of_a_failure(4e-3, 64 * 2) == pytest.approx(0.40, abs=0.005)
+
+
+@given(st.integers(0, 100), st.floats(0, 1e6))
+def test_the_projection_is_the_gamma_posterior(failures: int, node_days: float) -> None:
+    found = projected_rate(failures, node_days)
+    posterior = gamma(0.5 + failures, scale=1 / (125 + node_days))
+    assert found.point == pytest.approx(posterior.mean())
+    assert (found.low, found.high) == pytest.approx((posterior.ppf(0.025), posterior.ppf(0.975)), rel=1e-6)
+
+
+def test_with_no_data_the_projection_is_the_prior() -> None:
+    assert projected_rate(0, 0.0).point == pytest.approx(4e-3)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "save_s", "exact"), [(32, 30, 0.989), (128, 30, 0.976), (128, 120, 0.958), (2048, 120, 0.786)]
+)
+def test_goodput_figures(nodes: int, save_s: float, exact: float) -> None:
+    mtbf = job_mtbf_s(nodes, 4e-3)
+    share = goodput(save_s, mtbf, 900)
+    assert share == pytest.approx(exact, abs=0.001)
+    assert goodput_by_meta(save_s, mtbf, 900, daly_interval_s(save_s, mtbf)) == pytest.approx(share, abs=0.01)
+
+
+def test_intervals_and_the_longest_save() -> None:
+    mtbf = job_mtbf_s(32, 4e-3)
+    assert daly_interval_s(30, mtbf) / 60 == pytest.approx(106, abs=0.5)
+    assert job_mtbf_s(128, 4e-3) / 3600 == pytest.approx(46.9, abs=0.05)
+    assert longest_save_s(0.02, job_mtbf_s(128, 4e-3)) == pytest.approx(34, abs=0.5)
+    assert longest_save_s(0.05, job_mtbf_s(128, 4e-3)) == pytest.approx(211, abs=0.5)
+    assert daly_interval_s(10, 4.0) == 4.0
+
+
+@given(st.floats(0.1, 600), st.floats(3600, 1e7), st.floats(0, 3600))
+def test_dalys_interval_is_close_to_the_best_there_is(save_s: float, mtbf: float, recovery: float) -> None:
+    best = goodput(save_s, mtbf, recovery)
+    tau = daly_interval_s(save_s, mtbf)
+    for factor in (0.5, 0.8, 1.25, 2.0):
+        assert goodput(save_s, mtbf, recovery, tau * factor) <= best + 1e-4
+    assert 0 <= best < 1
+
+
+@given(st.floats(0.1, 600), st.floats(1800, 1e7), st.floats(1.01, 10))
+def test_goodput_falls_with_longer_saves_and_more_failures(save_s: float, mtbf: float, factor: float) -> None:
+    share = goodput(save_s, mtbf, 900)
+    assert goodput(save_s * factor, mtbf, 900) <= share + 1e-9
+    assert goodput(save_s, mtbf / factor, 900) <= share + 1e-9
+
+
+def test_what_never_fails_and_what_fails_all_the_time() -> None:
+    assert goodput(30, math.inf, 900) == 1.0
+    assert goodput(30, math.inf, 900, interval_s=270) == pytest.approx(0.9)
+    assert goodput(1e6, 1.0, 1e6) == 0.0
+    with pytest.raises(ValueError, match="take time"):
+        goodput(0, 100, 1)
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=200))
+def test_the_interval_of_a_median_is_the_narrowest_with_its_confidence(numbers: list[float]) -> None:
+    found, ordered, count = median_interval(numbers), sorted(numbers), len(numbers)
+    assert found.low <= (found.point or 0.0) <= found.high or count < 2
+    cuts = [k for k in range(count // 2) if 2 * binom.cdf(k, count, 0.5) <= 0.05]
+    cut = max(cuts, default=0)
+    assert (found.low, found.high) == (ordered[cut], ordered[count - 1 - cut])
