@@ -1,0 +1,101 @@
+"""The command line, its help and the README say the same; and asking for help loads nothing heavy."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from hwlottery.cli import cli
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text()
+COMMANDS = sorted(cli.commands)
+
+
+def options(command):
+    return [parameter for parameter in command.params if isinstance(parameter, click.Option)]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_and_option_has_help(name):
+    command = cli.commands[name]
+    assert command.help
+    for option in options(command):
+        assert option.help, f"{name} {option.opts[-1]} has no help"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_shows_its_help(name):
+    result = CliRunner().invoke(cli, [name, "--help"])
+    assert result.exit_code == 0
+    assert result.output.startswith("Usage:")
+
+
+def test_the_readme_names_every_command_and_no_other():
+    assert sorted(set(re.findall(r"\| `hwlottery (\w+)", README))) == COMMANDS
+
+
+def test_every_option_that_the_readme_names_exists():
+    known = {name for command in cli.commands.values() for option in options(command) for name in option.opts}
+    known |= {"--help", "--index-url"}  # click's own, and pip's
+    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", README)) <= known
+
+
+def test_the_readme_says_which_commands_speak_json():
+    speak = [name for name in COMMANDS if any("--json" in option.opts for option in options(cli.commands[name]))]
+    sentence = re.search(r"([^.]*) have `--json`", README.replace("\n", " "))
+    assert sentence is not None
+    assert sorted(re.findall(r"`(\w+)`", sentence[1])) == speak
+
+
+def test_the_readme_and_the_help_give_the_exit_codes_of_the_code():
+    from hwlottery.runner.run import RunCutShort, RunStopped
+    from hwlottery.scoring import EXIT_CODES
+
+    codes = {*EXIT_CODES.values(), RunCutShort.exit_code, RunStopped(Path(), 130).exit_code, 143, 2}
+    listed = {int(code) for row in re.findall(r"^\| ([\d, ]+) \|", README, re.MULTILINE) for code in row.split(",")}
+    assert codes | {1} == listed
+    help_text = CliRunner().invoke(cli, ["--help"]).output
+    for code in codes:
+        assert re.search(rf"\b{code}\b", help_text)
+
+
+def test_the_readme_lists_every_probe_and_profile():
+    from hwlottery.probes import PROBES
+    from hwlottery.probes.profiles import profile_names
+
+    for name in [probe.name for probe in PROBES]:
+        assert f"\n| {name} |" in README
+    for name in profile_names():
+        assert f"`{name}`" in README
+
+
+HEAVY = ("torch", "pandas", "dask", "distributed", "pydantic", "pyarrow", "scipy", "altair", "rich", "numpy", "yaml")
+
+
+def loaded_by(code):
+    program = f"import sys\n{code}\nprint(' '.join(name for name in {HEAVY!r} if name in sys.modules))"
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return result.stdout.split()[-1:] if result.stdout.split() else []
+
+
+def test_asking_for_help_loads_nothing_heavy():
+    assert loaded_by("from hwlottery.cli import cli; cli.get_help(__import__('click').Context(cli))") == []
+
+
+def test_judging_and_reporting_load_no_torch_and_no_control_plane():
+    code = "import hwlottery.scoring, hwlottery.reports.page, hwlottery.reports.terminal"
+    program = f"import sys\n{code}\nassert not {{'torch', 'distributed', 'dask', 'pebble'}} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_a_rank_function_needs_no_configuration_and_no_control_plane():
+    code = "import hwlottery.probes, hwlottery.cluster"
+    program = (
+        f"import sys\n{code}\nassert not {{'pydantic', 'distributed', 'dask', 'pebble', 'click'}} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
