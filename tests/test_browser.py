@@ -1,0 +1,270 @@
+"""The page in a real browser: nothing is fetched or run but its own, and it works by keyboard, on a phone, on paper."""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pytest
+from generated_runs import write_run
+from playwright.sync_api import Browser, Page, sync_playwright
+from test_page import hostile_run
+
+from hwlottery.evidence import read_run
+from hwlottery.reports.page import render
+from hwlottery.scoring import score_run
+
+pytestmark = pytest.mark.browser
+ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+PHONE = {"width": 360, "height": 740}
+DESK = {"width": 1280, "height": 800}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """The system's Chromium."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("no Chromium: apt-get install chromium")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def smoke(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of one node of CPUs."""
+    folder = tmp_path_factory.mktemp("smoke")
+    faults = ["tool_missing@n00"]
+    run = read_run(write_run(folder / "run", nodes=1, accelerators=2, device="cpu", policy="smoke", faults=faults))
+    return written(folder, render(run, score_run(run)))
+
+
+@pytest.fixture(scope="module")
+def rental(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of 64 nodes of eight GPUs with two faults."""
+    folder = tmp_path_factory.mktemp("rental")
+    faults = ["slow@n17/gpu3=0.78", "ecc@n41/gpu2=1"]
+    run = read_run(write_run(folder / "run", nodes=64, faults=faults))
+    return written(folder, render(run, score_run(run)))
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a run whose names, facts and words are markup."""
+    folder = tmp_path_factory.mktemp("hostile")
+    return written(folder, render(*hostile_run(folder / "run")))
+
+
+def written(folder: Path, page: str) -> Path:
+    place = folder / "report.html"
+    place.write_text(page, encoding="utf-8")
+    return place
+
+
+def page_settles(page: Page) -> None:
+    """Give the browser two frames to say what it has to say."""
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    page.wait_for_timeout(100)
+
+
+@dataclass
+class Watched:
+    """A page with all it said and asked for."""
+
+    page: Page
+    said: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+
+
+@pytest.fixture
+def open_page(browser: Browser) -> Iterator[Any]:
+    """Open a page and watch its console, its errors, its dialogs, its requests and its policy violations."""
+    contexts = []
+
+    def opened(place: Path, viewport: dict[str, int] = DESK, **options: Any) -> Watched:
+        context = browser.new_context(viewport=viewport, **options)
+        contexts.append(context)
+        page = context.new_page()
+        watched = Watched(page)
+        page.on("console", lambda message: watched.said.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: watched.said.append(f"error: {error}"))
+        page.on("dialog", lambda dialog: (watched.said.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        page.on("request", lambda request: watched.asked.append(request.url))
+        page.add_init_script(
+            "addEventListener('securitypolicyviolation', (e) => console.error('policy: ' + e.violatedDirective))"
+        )
+        page.goto(place.as_uri())
+        return watched
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+@pytest.mark.parametrize("name", ["smoke", "rental", "hostile"])
+def test_the_page_says_nothing_asks_for_nothing_and_breaks_no_rule(
+    name: str, open_page: Any, request: pytest.FixtureRequest
+) -> None:
+    place = request.getfixturevalue(name)
+    watched = open_page(place)
+    page = watched.page
+    for button in page.locator("tbody.finding .open").all()[:5]:
+        button.click()
+    for heading in page.locator("#findings-table thead th button").all():
+        heading.click()
+    page.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
+    page_settles(page)
+    assert watched.said == []
+    assert watched.asked == [place.as_uri()]
+
+
+def test_hostile_words_become_no_element(hostile: Path, open_page: Any) -> None:
+    page = open_page(hostile).page
+    assert page.locator("img").count() == 0
+    assert page.locator("[onload], [onerror], [style]:not(#tip)").count() == 0
+    assert page.evaluate("document.scripts.length") == 1
+    assert page.get_by_text("onerror=alert(1)").first.is_visible()
+
+
+def test_the_policy_forbids_scripts_that_are_not_ours(smoke: Path, open_page: Any) -> None:
+    watched = open_page(smoke)
+    ran = watched.page.evaluate(
+        "() => { const s = document.createElement('script'); s.textContent = 'window.ran = true';"
+        " document.body.append(s); return window.ran === true; }"
+    )
+    page_settles(watched.page)
+    assert ran is False
+    assert any("policy: script-src" in line for line in watched.said)
+
+
+@pytest.mark.parametrize("name", ["smoke", "rental"])
+def test_verdict_reasons_and_figures_stand_on_the_first_screen(
+    name: str, open_page: Any, request: pytest.FixtureRequest
+) -> None:
+    page = open_page(request.getfixturevalue(name)).page
+    for part in (".verdict h2", ".sentence", ".signable", ".figures", ".categories"):
+        box = page.locator(part).bounding_box()
+        assert box is not None
+        assert box["y"] >= 0
+        assert box["y"] + box["height"] <= DESK["height"]
+
+
+@pytest.mark.parametrize("name", ["smoke", "rental", "hostile"])
+def test_a_phone_needs_no_sideways_scrolling(name: str, open_page: Any, request: pytest.FixtureRequest) -> None:
+    page = open_page(request.getfixturevalue(name), viewport=PHONE).page
+    page.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
+    page.evaluate("document.querySelectorAll('tbody.finding .open').forEach((each) => each.click())")
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    page.evaluate("window.scrollTo(500, 0)")
+    assert page.evaluate("window.scrollX") == 0
+
+
+def test_a_finding_opens_and_closes_by_keyboard(rental: Path, open_page: Any) -> None:
+    page = open_page(rental).page
+    button = page.locator("tbody.finding .open").first
+    detail = page.locator("tr.detail").first
+    assert not detail.is_visible()
+    button.focus()
+    page.keyboard.press("Enter")
+    assert detail.is_visible()
+    assert button.get_attribute("aria-expanded") == "true"
+    assert "samples from" in detail.inner_text()
+    page.keyboard.press("Enter")
+    assert not detail.is_visible()
+
+
+def test_findings_sort_by_keyboard_and_say_so(rental: Path, open_page: Any) -> None:
+    page = open_page(rental).page
+    heading = page.locator("#findings-table thead th", has_text="Subject")
+    heading.locator("button").focus()
+    page.keyboard.press("Enter")
+    assert heading.get_attribute("aria-sort") == "ascending"
+    page.keyboard.press("Enter")
+    assert heading.get_attribute("aria-sort") == "descending"
+    subjects = page.locator("#findings-table tbody .open").all_inner_texts()
+    assert len(subjects) > 2
+    assert subjects[0].removeprefix("▸ ").startswith("n41")
+
+
+def test_tables_of_figures_sort_by_value_and_not_by_text(rental: Path, open_page: Any) -> None:
+    page = open_page(rental).page
+    table = page.locator("#compute table").first
+    median = table.locator("thead th", has_text="median")
+    median.locator("button").click()
+    place = int(median.evaluate("(cell) => cell.cellIndex"))
+    values = table.evaluate(f"(t) => [...t.tBodies[0].rows].map((row) => Number(row.cells[{place}].dataset.sort))")
+    assert values == sorted(values)
+    assert values[0] != values[-1]
+
+
+def test_filters_narrow_the_findings_by_keyboard_and_count_them(rental: Path, open_page: Any) -> None:
+    page = open_page(rental).page
+    every = page.locator("tbody.finding:visible").count()
+    page.get_by_label("Node or subject").focus()
+    page.keyboard.type("n41")
+    fitting = page.locator("tbody.finding[data-words*=n41]").count()
+    assert 0 < fitting < every
+    assert page.locator("#shown").inner_text() == f"{fitting} of {every} shown"
+    assert page.locator("tbody.finding:visible").count() == fitting
+    page.get_by_label("Node or subject").fill("")
+    page.get_by_label("Category").select_option("health")
+    assert 0 < page.locator("tbody.finding:visible").count() < every
+    page.get_by_label("Category").select_option("")
+    assert page.locator("tbody.finding:visible").count() == every
+
+
+def test_what_to_exclude_is_copied_as_it_stands(rental: Path, open_page: Any) -> None:
+    page = open_page(rental, permissions=["clipboard-read", "clipboard-write"]).page
+    page.locator("[data-copy=exclude-option]").click()
+    page.locator("[data-copy=exclude-option]", has_text="Copied").wait_for()
+    assert page.evaluate("navigator.clipboard.readText()") == "--exclude=n17,n41"
+
+
+def test_a_mark_under_the_pointer_tells_its_value(rental: Path, open_page: Any) -> None:
+    page = open_page(rental).page
+    page.locator("#compute figure [data-tip^='n17/gpu3']").first.hover()
+    assert page.locator("#tip").inner_text().startswith("n17/gpu3: 5")
+
+
+def test_the_page_reads_without_its_script(rental: Path, open_page: Any) -> None:
+    page = open_page(rental, java_script_enabled=False).page
+    assert page.locator("tr.detail").first.is_visible()
+    assert not page.locator(".filters").is_visible()
+    assert not page.locator("button.copy").first.is_visible()
+
+
+def test_the_page_prints_with_everything_open(rental: Path, open_page: Any) -> None:
+    page = open_page(rental).page
+    content = page.pdf(format="A4", prefer_css_page_size=True)
+    assert content.startswith(b"%PDF")
+    assert len(content) > 50_000
+    page.emulate_media(media="print")
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("tr.detail").first.is_visible()
+    assert page.locator("#appendix pre").last.is_visible()
+    assert not page.locator(".filters").is_visible()
+
+
+def test_the_first_printed_page_holds_the_whole_verdict(rental: Path, open_page: Any) -> None:
+    page = open_page(rental, viewport={"width": 703, "height": 1017}).page  # A4 less margins, at 96 dots an inch
+    page.emulate_media(media="print")
+    box = page.locator("header.first").bounding_box()
+    assert box is not None
+    assert box["y"] + box["height"] <= 1017
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["smoke", "rental"])
+def test_accessibility_rules_hold(name: str, scheme: str, open_page: Any, request: pytest.FixtureRequest) -> None:
+    """axe-core with everything open; it is injected past the page's own policy."""
+    page = open_page(request.getfixturevalue(name), color_scheme=scheme, bypass_csp=True).page
+    page.evaluate("document.querySelectorAll('tbody.finding .open').forEach((each) => each.click())")
+    page.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
+    page.evaluate(resources.files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8"))
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    grave = [each for each in found["violations"] if each["impact"] in ("serious", "critical")]
+    assert [(each["id"], [node["html"][:200] for node in each["nodes"]][:3]) for each in grave] == []
