@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ..cluster import Cluster, Node, RankContext, Round, Trial
-from ..evidence import AnyReading, Noticed, Observed
+from ..evidence import AnyReading, Noticed
 from ..sensors.accelerators import gpu_facts, node_facts
 from ..sensors.access import access, access_facts
 from ..sensors.files import ROOT, Found, Unreadable, facts
@@ -77,17 +77,8 @@ def look(context: RankContext, params: Mapping[str, Any]) -> list[AnyReading]:
     """All facts of the node this rank is on."""
     nvml = open_nvml()
     own = own_pids()
-    readings: list[AnyReading] = []
-    readings += _node_facts(context, nvml)
-    readings += facts(context.node, foreign_facts(own, float(params["watch_s"])))
-    readings += accelerator_facts(context.node, nvml, own)
-    readings += _parts(context.node)
-    readings += facts(context.node, torch_facts())
-    return readings
-
-
-def _node_facts(context: RankContext, nvml: Nvml | Unreadable | None) -> list[Observed]:
-    found: dict[str, Found] = {
+    cards = nics()
+    node: dict[str, Found] = {
         **hardware(ROOT, nvml),
         **machine(),
         **access_facts(access()),
@@ -97,9 +88,13 @@ def _node_facts(context: RankContext, nvml: Nvml | Unreadable | None) -> list[Ob
         **scratch_facts(Path(context.scratch)),
         **shared_memory(),
         **node_facts(nvml, len(nvidia_gpus())),
+        "nics.count": len(cards),
         **{f"software.{name}": version for name, version in software_versions().items()},
+        **torch_facts(),  # what is in force, over what a package's metadata say
+        **foreign_facts(own, float(params["watch_s"])),
     }
-    return facts(context.node, found)
+    parts = [fact for name, found in (cards | numa_nodes()).items() for fact in facts(f"{context.node}/{name}", found)]
+    return [*facts(context.node, node), *accelerator_facts(context.node, nvml, own), *parts]
 
 
 def accelerator_facts(node: str, nvml: Nvml | Unreadable | None, own: frozenset[int]) -> list[AnyReading]:
@@ -109,15 +104,6 @@ def accelerator_facts(node: str, nvml: Nvml | Unreadable | None, own: frozenset[
     if nvml is None:
         return []
     return [fact for index in range(nvml.count) for fact in facts(f"{node}/gpu{index}", gpu_facts(nvml, index, own))]
-
-
-def _parts(node: str) -> list[Observed]:
-    """Facts of the NICs and NUMA nodes."""
-    cards = nics()
-    parts = facts(node, {"nics.count": len(cards)})
-    for name, found in (cards | numa_nodes()).items():
-        parts += facts(f"{node}/{name}", found)
-    return parts
 
 
 def torch_facts() -> dict[str, Found]:
@@ -134,8 +120,7 @@ def torch_facts() -> dict[str, Found]:
 
 
 def _cuda_libraries(torch: Any) -> dict[str, Found]:
-    nccl = torch.distributed.is_available() and torch.distributed.is_nccl_available()
-    return {
-        "torch.nccl": ".".join(map(str, torch.cuda.nccl.version())) if nccl else Unreadable("built without NCCL"),
-        "torch.cudnn": torch.backends.cudnn.version() or Unreadable("built without cuDNN"),
-    }
+    cudnn: Found = torch.backends.cudnn.version() or Unreadable("built without cuDNN")
+    if not (torch.distributed.is_available() and torch.distributed.is_nccl_available()):
+        return {"torch.cudnn": cudnn}
+    return {"torch.cudnn": cudnn, "software.nccl": ".".join(map(str, torch.cuda.nccl.version()))}

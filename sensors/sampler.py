@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ..evidence import AnyReading
-from .files import ROOT, Unreadable
+from ..evidence import AnyReading, Observed
+from .files import ROOT, Unreadable, facts
 from .gpu_sensors import GpuCounters, GpuSensors
 from .health import Marks, Watched, readings_of
 from .host_sensors import CpuTimes, HostSensors
@@ -60,7 +60,8 @@ class Sampler:
         self._host = HostSensors(node, lambda: {*above, *own_pids()}, root)
         self._book = WindowBook(node)
         self._gpus: GpuSensors | None = None
-        self._log: KernelLog | Unreadable = Unreadable("not opened yet")
+        self._log: KernelLog | Unreadable = Unreadable("the sensors have not looked yet")
+        self._told: Observed | None = None
         self._tokens: list[Token] = []
         self._lock = threading.Lock()
         self._wake = threading.Event()
@@ -95,7 +96,16 @@ class Sampler:
         with self._lock:
             self._tokens = [other for other in self._tokens if other is not token]
         with token.lock:
-            return readings_of(self._node, token.watched, answered)
+            return [*readings_of(self._node, token.watched, answered), *self._log_watched(answered)]
+
+    def _log_watched(self, answered: bool) -> list[Observed]:
+        """Whether the kernel log is watched, said at first and whenever it changes: no Xid seen means something only
+        where somebody looked."""
+        log = self._log if answered else Unreadable("the sensors do not answer")
+        found = log if isinstance(log, Unreadable) else not log.lost
+        (fact,) = facts(self._node, {"kernel_log.watched": found})
+        told, self._told = self._told, fact
+        return [] if fact == told else [fact]
 
     def take_windows(self) -> list[Window]:
         """The one-minute windows that were closed since the last call."""
@@ -139,6 +149,7 @@ class Sampler:
         """New Xids, each with the GPU it names, or the node."""
         found = self._log if isinstance(self._log, Unreadable) else self._log.new_xids()
         if isinstance(found, Unreadable):
+            self._log = found  # once it cannot be read, what was missed is never known
             return []
         return [((self._gpus.at(xid.pci) if self._gpus else None) or self._node, xid) for xid in found]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from .files import ROOT, Unreadable, content_or_empty
 from .host import parse_os_release
 
+_LIBRARY_FOLDERS = ("usr/lib/*-linux-gnu", "usr/lib64", "usr/local/lib", "usr/local/cuda/lib64")
 _PACKAGES = ("torch", "numpy", "distributed", "nvidia-ml-py", "msgspec", "triton")
 
 
@@ -21,7 +22,7 @@ def software_versions(root: Path = ROOT) -> dict[str, str]:
     found["os"] = None if isinstance(system, Unreadable) else system
     found["driver"] = parse_driver(content_or_empty(root / "proc/driver/nvidia/version"))
     found["cuda"] = torch_cuda()
-    found["nccl"] = nccl()
+    found["nccl"] = nccl(root)
     return {name: version for name, version in sorted(found.items()) if version}
 
 
@@ -56,7 +57,15 @@ def parse_torch_version(version_py: str) -> str | None:
     return found[1] if found else None
 
 
-def nccl() -> str | None:
-    """The version of NVIDIA's NCCL package. An image may carry NCCL in another way: torch then knows."""
-    versions = [_version(f"nvidia-nccl-cu{major}") for major in (11, 12, 13)]
-    return next(filter(None, versions), None)
+def nccl(root: Path = ROOT) -> str | None:
+    """The version of NCCL: of NVIDIA's package that torch brings, else of the system's library, as images have it.
+    A torch that has NCCL built in tells it itself."""
+    packaged = [_version(f"nvidia-nccl-cu{major}") for major in (11, 12, 13)]
+    installed = [file for folder in _LIBRARY_FOLDERS for file in sorted(root.glob(f"{folder}/libnccl.so.2"))]
+    return next(filter(None, [*packaged, *map(_library_version, installed)]), None)
+
+
+def _library_version(library: Path) -> str | None:
+    """2.21.5 of a link libnccl.so.2 -> libnccl.so.2.21.5."""
+    found = re.fullmatch(r"libnccl\.so\.(\d+\.\d+\.\d+)", library.resolve().name)
+    return found[1] if found else None

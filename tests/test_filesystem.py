@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+
 from hwlottery.cluster import Cluster, Node, Rank, RankContext
 from hwlottery.evidence import Missing, Observed, Reading, metric, parse_subject
 from hwlottery.probes import filesystem

@@ -3,9 +3,10 @@
 import json
 
 import pytest
-from hwlottery.readers.fio import FioError, parse
 from hypothesis import given
 from hypothesis import strategies as st
+
+from hwlottery.readers.fio import FioError, parse
 
 
 def read(recorded, name):

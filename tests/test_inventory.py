@@ -8,6 +8,9 @@ from types import SimpleNamespace
 
 import pynvml
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from hwlottery.cluster import Cluster, Node, Rank, RankContext
 from hwlottery.evidence import Noticed, Observed, parse_subject
 from hwlottery.probes.inventory import Inventory, InventorySettings, accelerator_facts, look
@@ -29,10 +32,8 @@ from hwlottery.sensors.nvml import Nvml, named_reasons, open_nvml, visible
 from hwlottery.sensors.pci import acs_redirect
 from hwlottery.sensors.processes import foreign_facts, own_pids
 from hwlottery.sensors.settings import clock_synchronised, governor, parse_choice
-from hwlottery.sensors.software import parse_driver, parse_torch_version, software_versions
+from hwlottery.sensors.software import nccl, parse_driver, parse_torch_version, software_versions
 from hwlottery.sensors.storage import mount_of, parse_mountinfo, scratch_facts
-from hypothesis import given
-from hypothesis import strategies as st
 
 UUIDS = ["GPU-11111111-aaaa-bbbb-cccc-000000000000", "GPU-22222222-aaaa-bbbb-cccc-000000000000"]
 XEON = """processor\t: 0
@@ -413,11 +414,18 @@ def test_the_cuda_version_of_torch_is_read_without_importing_it():
     assert parse_torch_version("cuda = '13.0'\n") == "13.0"
 
 
-def test_software_versions_leave_out_what_is_not_installed(tree):
+def test_software_versions_leave_out_what_is_not_installed(tree, tmp_path):
     found = software_versions(tree({"etc/os-release": 'PRETTY_NAME="Ubuntu 22.04.4 LTS"'}))
     assert found["os"] == "Ubuntu 22.04.4 LTS"
+    assert "nccl" not in found or nccl(tmp_path)  # only where torch brought its package
     assert "driver" not in found
     assert "" not in found.values()
+
+
+def test_an_images_own_nccl_is_found_by_the_name_of_its_library(tree):
+    library = "usr/lib/x86_64-linux-gnu/libnccl.so.2"
+    root = tree({f"{library}.21.5": "", library: "-> libnccl.so.2.21.5"})
+    assert nccl(root) in ("2.21.5", nccl(root / "none"))
 
 
 MOUNTS = (

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwlottery.evidence import Missing, Noticed, Reading, measured, metric, parse_subject, value_of
+from hwlottery.evidence import Missing, Noticed, Observed, Reading, measured, metric, parse_subject, value_of
 from hwlottery.sensors.files import Unreadable
 from hwlottery.sensors.gpu_sensors import GpuCounters, GpuSensors
 from hwlottery.sensors.health import Marks, Watched, readings_of
@@ -367,6 +367,27 @@ def test_only_what_is_logged_after_opening_is_seen():
     assert [xid.code for xid in xids_since(60) if "hwlottery test line" in xid.text][-1:] == [13]
 
 
+def watched_facts(readings) -> list[tuple[str, object]]:
+    return [(item.key, item.value) for item in readings if isinstance(item, Observed)]
+
+
+def test_that_the_kernel_log_is_watched_is_said_once_and_taken_back_when_it_no_longer_is(sampler, tree):
+    one = sampler(period_s=0.02, root=tree({"dev/kmsg": ""}))
+    assert watched_facts(one.end(one.begin())) == [("kernel_log.watched", True)]
+    assert watched_facts(one.end(one.begin())) == []
+    one._log = Unreadable("Permission denied: /dev/kmsg")
+    for _ in range(2):  # and it stays so
+        told = watched_facts(one.end(one.begin()))
+        assert told in ([("unreadable.kernel_log.watched", "Permission denied: /dev/kmsg")], [])
+    assert isinstance(one._told.value, str)
+
+
+def test_a_closed_kernel_log_is_said(sampler, tree):
+    one = sampler(period_s=0.02, root=tree({"dev/": ""}))
+    ((key, why),) = watched_facts(one.end(one.begin()))
+    assert (key, "No such file" in why) == ("unreadable.kernel_log.watched", True)
+
+
 @pytest.fixture
 def sampler():
     made = []
@@ -433,6 +454,8 @@ def test_a_driver_that_hangs_stalls_the_sensors_and_not_the_work(sampler):
     readings = one.end(token)
     assert time.monotonic() - began < 1.5
     gpu.hang.set()
+    assert [key for key, _ in watched_facts(readings)] == ["unreadable.kernel_log.watched"]
+    readings = [item for item in readings if isinstance(item, Noticed)]
     assert [item.kind for item in readings] == ["note"]
     assert "did not answer" in readings[0].detail
 
@@ -443,7 +466,7 @@ def test_a_library_that_raises_costs_the_sensors_and_is_said(sampler):
     one = sampler(gpu, period_s=0.02)
     token = one.begin()
     time.sleep(0.1)
-    (noticed,) = one.end(token)
+    (noticed,) = [item for item in one.end(token) if isinstance(item, Noticed)]
     assert noticed.kind == "note"
     assert "AttributeError" in noticed.detail
 

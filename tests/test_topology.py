@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pynvml
 import pytest
+
 from hwlottery.cluster import Cluster, Node, Rank, RankContext
 from hwlottery.evidence import Missing, Observed, Reading, metric, parse_subject
 from hwlottery.probes.topology import (
