@@ -33,6 +33,7 @@
     all("thead th", table).forEach((heading) => {
       const button = document.createElement("button");
       button.type = "button";
+      heading.dataset.title = heading.textContent;
       button.append(...heading.childNodes);
       heading.append(button);
       button.addEventListener("click", () => sort(table, heading));
