@@ -33,6 +33,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
+
 from hwlottery.evidence import (
     AnyRecord,
     Device,
@@ -44,13 +45,13 @@ from hwlottery.evidence import (
     Measurement,
     NotMeasured,
     Promised,
+    Run,
     RunHeader,
     RunWriter,
     Segment,
     Tier,
     TrialPlan,
     measured,
-    parse_subject,
 )
 from hwlottery.evidence.records import Reason, TrialOutcome
 
@@ -169,6 +170,23 @@ def write_records(path: Path, header: RunHeader, records: Iterable[AnyRecord]) -
         writer.log_path("burn_in-1.log").write_text("step 1 loss 10.4\n")
         writer.finish()
     return path
+
+
+def as_run(header: RunHeader, records: Iterable[AnyRecord]) -> Run:
+    """The records as read_run gives those of a whole run, numbered anew: without the cost of a disk."""
+    numbered = [msgspec.structs.replace(record, number=place) for place, record in enumerate(records, 1)]
+    return Run(
+        path=Path("run"),
+        header=header,
+        plans=[record for record in numbered if isinstance(record, TrialPlan)],
+        facts=[record for record in numbered if isinstance(record, Fact)],
+        measurements=[record for record in numbered if isinstance(record, Measurement)],
+        not_measured=[record for record in numbered if isinstance(record, NotMeasured)],
+        events=[record for record in numbered if isinstance(record, Event)],
+        problems=[],
+        last_number=len(numbered),
+        line_counts={},
+    )
 
 
 UNFINISHED = "cut off"
@@ -594,8 +612,3 @@ def _burn_in(rental: _Rental) -> Iterator[AnyRecord]:
     yield from _written(
         rental, _Work(probe="burn_in", function="burn_in:train", subjects=ranks, brought=brought, seconds=seconds)
     )
-
-
-def nodes_of(record: AnyRecord) -> tuple[str, ...]:
-    """The nodes that a record speaks of."""
-    return () if isinstance(record, TrialPlan) else parse_subject(record.subject).nodes

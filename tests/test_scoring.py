@@ -1,0 +1,642 @@
+"""Scoring: missing is never a pass, the layers say what they say, and the verdict comes in its fixed order."""
+
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+from generated_runs import H100, START, as_run, make_run, write_run
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hwlottery.evidence import AnyRecord, Event, Fact, Measurement, NotMeasured, Promised, read_run
+from hwlottery.scoring import EXIT_CODES, Finding, Verdict, load_policy, policy_from_text, score_run, verdict_json
+from hwlottery.scoring.decision import most_excluded
+from hwlottery.scoring.layers import by_peers, group_of
+from hwlottery.scoring.policy_model import Peers
+from hwlottery.scoring.score import read_verdict
+
+EVIDENCE = "{check: whole, rule: evidence.complete, each: cluster, category: evidence}"
+
+
+def verdict_of(*, change: Callable[[AnyRecord], AnyRecord | None] | None = None, **wanted: object) -> Verdict:
+    """The verdict on a generated run; `change` alters or drops records before they are judged."""
+    header, records = make_run(**wanted)  # type: ignore[arg-type]
+    kept = records if change is None else [new for record in records if (new := change(record)) is not None]
+    return score_run(as_run(header, kept))
+
+
+def by(verdict: Verdict, check: str, subject: str | None = None) -> Finding:
+    """The finding of a check, on a subject or on the only one."""
+    found = [f for f in verdict.findings if f.check == check and subject in (None, f.subject)]
+    assert len(found) == 1, [f.subject for f in found]
+    return found[0]
+
+
+def policy(*checks: str, **more: str) -> str:
+    lines = "".join(f"{key}: {value}\n" for key, value in more.items())
+    return f"name: mine\n{lines}checks:\n" + "".join(f"  - {check}\n" for check in (EVIDENCE, *checks))
+
+
+def altered(metric: str, subject: str, value: float, where: dict[str, object] | None = None) -> Callable:  # type: ignore[type-arg]
+    """A change that gives one measurement another value."""
+
+    def change(record: AnyRecord) -> AnyRecord:
+        if not isinstance(record, Measurement) or (record.metric, record.subject) != (metric, subject):
+            return record
+        if any(record.params.get(key) != wanted for key, wanted in (where or {}).items()):
+            return record
+        return msgspec.structs.replace(record, samples=(value,) * len(record.samples or ()))
+
+    return change
+
+
+# --- the verdict word ---------------------------------------------------------------------------------------------
+
+
+def test_a_healthy_cluster_is_go_and_can_be_signed() -> None:
+    verdict = verdict_of()
+    assert (verdict.verdict, verdict.signable, verdict.exclude) == ("GO", True, ())
+    assert verdict.exit_code == 0
+    assert verdict.coverage.required == verdict.coverage.measured
+    assert verdict.sentence == "Fit for training on 4 nodes."
+
+
+def test_a_node_that_never_joined_fails_and_can_be_taken_out() -> None:
+    verdict = verdict_of(faults=["never_joined@n02"])
+    assert (verdict.verdict, verdict.exclude, verdict.exit_code) == ("CONDITIONAL", ("n02",), 5)
+    assert by(verdict, "node.responds", "n02").observed == "never joined"
+    assert verdict.sentence == "Fit for training without 1 of 4 nodes: n02."
+
+
+@pytest.mark.parametrize("fault", ["never_joined@n01", "slow@n01/gpu0=0.5", "hung@n01/gpu0"])
+def test_of_three_nodes_none_can_be_taken_out(fault: str) -> None:
+    verdict = verdict_of(nodes=3, accelerators=2, faults=[fault])
+    assert (verdict.verdict, verdict.exit_code) == ("NO_GO", 3)
+    assert verdict.exclude == ("n01",), "named all the same"
+    assert not verdict.signable
+
+
+def test_more_than_a_tenth_of_the_nodes_cannot_be_taken_out() -> None:
+    verdict = verdict_of(nodes=4, accelerators=1, faults=["never_joined@n01", "never_joined@n03"])
+    assert verdict.verdict == "NO_GO"
+    assert "at most 1 may be" in verdict.sentence
+
+
+@pytest.mark.parametrize(
+    ("nodes", "most"), [(1, 0), (3, 0), (4, 1), (9, 1), (10, 1), (19, 1), (20, 2), (64, 6), (512, 51)]
+)
+def test_how_many_may_be_taken_out(nodes: int, most: int) -> None:
+    assert most_excluded(nodes, 0.10) == most
+
+
+def test_a_failure_that_no_node_explains_is_no_go_even_beside_missing_values() -> None:
+    verdict = verdict_of(faults=["loss_rises@cluster", "nan@n00/gpu0"])
+    assert verdict.verdict == "NO_GO"
+    assert verdict.reasons[0].startswith("The burn-in's loss changed by -0.4 nats")
+
+
+def test_what_is_missing_on_a_node_that_is_taken_out_does_not_matter() -> None:
+    assert verdict_of(faults=["never_joined@n02", "nan@n02/gpu0"]).verdict == "CONDITIONAL"
+    verdict = verdict_of(faults=["slow@n02/gpu1=0.7", "nan@n00/gpu0"])
+    assert (verdict.verdict, verdict.exclude, verdict.exit_code) == ("INCONCLUSIVE", ("n02",), 4)
+
+
+def test_the_exit_codes() -> None:
+    assert EXIT_CODES == {"GO": 0, "NO_GO": 3, "INCONCLUSIVE": 4, "CONDITIONAL": 5}
+
+
+# --- missing is never a pass --------------------------------------------------------------------------------------
+
+
+def test_a_sample_that_is_nan_is_not_measured() -> None:
+    verdict = verdict_of(faults=["nan@n00/gpu0"])
+    finding = by(verdict, "matmul.rate", "n00/gpu0")
+    assert (verdict.verdict, finding.result, finding.reason) == ("INCONCLUSIVE", "not_measured", "not_finite")
+    assert finding.observed is None
+    assert "1 of 20 samples" in finding.detail
+
+
+def test_a_missing_tool_says_the_command_that_installs_it() -> None:
+    verdict = verdict_of(faults=["tool_missing@n01"])
+    finding = by(verdict, "filesystem.write", "n01/fs:/scratch")
+    assert (verdict.verdict, finding.reason) == ("INCONCLUSIVE", "tool_missing")
+    assert "apt-get install fio" in finding.action
+
+
+def test_a_raised_probe_leaves_its_values_not_measured() -> None:
+    verdict = verdict_of(faults=["raised@n01"])
+    assert verdict.verdict == "INCONCLUSIVE"
+    assert by(verdict, "memory.copy", "n01/gpu3").reason == "raised"
+    assert by(verdict, "node.responds", "n01").result == "pass"
+
+
+def test_a_promised_accelerator_that_nobody_measured_is_asked_for() -> None:
+    def without(record: AnyRecord) -> AnyRecord | None:
+        return None if getattr(record, "subject", "") == "n01/gpu7" else record
+
+    verdict = verdict_of(change=without)
+    assert verdict.verdict == "INCONCLUSIVE"
+    assert by(verdict, "matmul.rate", "n01/gpu7").reason == "not_returned"
+
+
+def test_each_value_of_a_list_of_params_is_asked_for() -> None:
+    text = policy(
+        "{check: a, metric: matmul.tflops, each: accelerator, category: compute, where: {dtype: [bf16, fp32]}}"
+    )
+    verdict = verdict_of(policy_text=text)
+    finding = by(verdict, "a", "n00/gpu0")
+    assert (finding.result, finding.params) == ("not_measured", {"dtype": "fp32"})
+
+
+def test_a_planned_value_without_a_record_makes_the_evidence_incomplete() -> None:
+    def without(record: AnyRecord) -> AnyRecord | None:
+        return None if isinstance(record, Measurement) and record.metric == "burn_in.checkpoint" else record
+
+    verdict = verdict_of(change=without)
+    assert verdict.verdict == "INCONCLUSIVE"
+    assert "burn_in.checkpoint on cluster" in by(verdict, "evidence.complete").detail
+
+
+@pytest.mark.parametrize("kind", ["node_joined", "trial_ended"])
+def test_a_lost_event_is_never_a_pass(kind: str) -> None:
+    seen: list[str] = []
+
+    def without_the_first(record: AnyRecord) -> AnyRecord | None:
+        if isinstance(record, Event) and record.kind == kind:
+            seen.append(kind)
+            return None if len(seen) == 1 else record
+        return record
+
+    assert verdict_of(change=without_the_first).verdict == "INCONCLUSIVE"
+
+
+def test_a_run_cut_off_is_inconclusive_and_says_what_is_not_whole(tmp_path: Path) -> None:
+    verdict = score_run(read_run(write_run(tmp_path / "run", faults=["unfinished@cluster"])))
+    assert verdict.verdict == "INCONCLUSIVE"
+    assert "the run did not finish" in verdict.reasons[0]
+
+
+def test_a_policy_text_that_is_not_the_one_of_its_sum_is_not_whole_evidence() -> None:
+    header, records = make_run()
+    lax = msgspec.structs.replace(header.policy, text=header.policy.text.replace("0.90", "0.10"))
+    verdict = score_run(as_run(msgspec.structs.replace(header, policy=lax), records))
+    assert verdict.verdict == "INCONCLUSIVE"
+    assert "policy" in by(verdict, "evidence.complete").detail
+
+
+@pytest.mark.parametrize("promised", [(), (Promised(node="n00", device="cuda", ranks=()),)])
+def test_a_run_that_promises_nothing_is_inconclusive(promised: tuple[Promised, ...]) -> None:
+    header, records = make_run(nodes=1, policy_text=policy())
+    verdict = score_run(as_run(msgspec.structs.replace(header, promised=promised), records))
+    assert verdict.verdict == "INCONCLUSIVE"
+
+
+def test_a_filesystem_that_was_not_named_is_asked_for_all_the_same() -> None:
+    header, records = make_run()
+    verdict = score_run(as_run(msgspec.structs.replace(header, filesystems=()), records))
+    assert verdict.verdict == "INCONCLUSIVE"
+    assert by(verdict, "checkpoint.save", "n02").detail == "no filesystem of this node was named"
+
+
+def test_a_value_written_twice_is_no_value() -> None:
+    text = policy("{check: a, metric: memory.copy, each: accelerator, category: memory}")
+    header, records = make_run(nodes=1, accelerators=1, policy_text=text)
+    copy = next(r for r in records if isinstance(r, Measurement) and r.metric == "memory.copy")
+    again = msgspec.structs.replace(copy, samples=(9000.0,))
+    finding = by(score_run(as_run(header, [*records, again])), "a")
+    assert (finding.result, finding.reason) == ("not_measured", "parse_error")
+
+
+def test_a_run_shorter_than_the_policy_asks_is_not_long_enough() -> None:
+    verdict = verdict_of(hours=3)
+    finding = by(verdict, "run.length")
+    assert (verdict.verdict, finding.result, finding.reason) == ("INCONCLUSIVE", "not_measured", "too_short")
+    assert finding.expected == "at least 47 h"
+
+
+def test_an_acceptance_of_cpus_is_not_a_go() -> None:
+    verdict = verdict_of(nodes=1, accelerators=2, device="cpu")
+    assert verdict.verdict == "INCONCLUSIVE"
+    assert by(verdict, "node.accelerators").reason == "unsupported"
+
+
+# --- retests ------------------------------------------------------------------------------------------------------
+
+
+def test_the_last_attempt_is_judged_and_the_first_is_shown() -> None:
+    verdict = verdict_of(faults=["slow@n01/gpu3=0.78"])
+    finding = by(verdict, "matmul.rate", "n01/gpu3")
+    assert (finding.result, len(finding.evidence)) == ("fail", 2)
+    assert finding.first_observed == pytest.approx(570, rel=0.02)
+
+
+def test_attempts_that_disagree_are_a_warning() -> None:
+    verdict = verdict_of(faults=["intermittent@n01/gpu3"])
+    finding = by(verdict, "matmul.rate", "n01/gpu3")
+    assert (verdict.verdict, finding.result) == ("GO", "warn")
+    assert finding.detail.startswith("intermittent: first 57")
+    assert any("comes and goes" in reason for reason in verdict.reasons)
+
+
+def test_a_retest_that_never_came_is_not_measured() -> None:
+    def without_retest(record: AnyRecord) -> AnyRecord | None:
+        gone = isinstance(record, Measurement) and record.attempt == 2 and record.subject == "n01/gpu3"
+        return None if gone else record
+
+    verdict = verdict_of(faults=["intermittent@n01/gpu3"], change=without_retest)
+    assert verdict.verdict == "INCONCLUSIVE"
+    assert by(verdict, "matmul.rate", "n01/gpu3").result == "not_measured"
+
+
+def test_a_wrong_bit_seen_once_is_not_undone_by_a_retest() -> None:
+    def once(record: AnyRecord) -> AnyRecord:
+        wrong = isinstance(record, Measurement) and record.metric == "matmul.mismatches" and record.attempt == 1
+        if wrong and record.subject == "n01/gpu3":
+            return msgspec.structs.replace(record, samples=(1.0,))
+        return record
+
+    verdict = verdict_of(faults=["intermittent@n01/gpu3"], change=once)
+    assert by(verdict, "matmul.repeats", "n01/gpu3").result == "fail"
+    assert verdict.exclude == ("n01",)
+
+
+@pytest.mark.parametrize(
+    ("fault", "check", "subject"),
+    [
+        ("wrong_elements@n01=4", "all_reduce.exact", "n01"),
+        ("mismatch@n01/gpu0=2", "matmul.repeats", "n01/gpu0"),
+        ("ecc@n01/gpu0=1", "health.ecc", "n01/gpu0"),
+        ("throttled@n01/gpu0=0.4", "health.throttled", "n01/gpu0"),
+        ("lost@n01", "node.responds", "n01"),
+        ("hung@n01/gpu0", "node.responds", "n01"),
+    ],
+)
+def test_faults_of_a_node_fail_it_and_name_it(fault: str, check: str, subject: str) -> None:
+    verdict = verdict_of(faults=[fault])
+    finding = by(verdict, check, subject)
+    assert (finding.result, finding.excludes, verdict.exclude) == ("fail", "n01", ("n01",))
+    assert verdict.verdict == "CONDITIONAL"
+    assert finding.statement in verdict.reasons[0]
+
+
+# --- layers -------------------------------------------------------------------------------------------------------
+
+
+def test_eight_equally_slow_accelerators_pass_their_peers_and_fail_the_reference() -> None:
+    faults = [f"slow@n00/gpu{index}=0.85" for index in range(8)]
+    verdict = verdict_of(nodes=1, faults=faults)
+    finding = by(verdict, "matmul.rate", "n00/gpu0")
+    assert (finding.result, finding.layer) == ("fail", "reference")
+    assert by(verdict, "matmul.burst", "n00/gpu0").result == "pass"
+
+
+def test_an_outlier_among_peers_warns_until_it_is_seen_again() -> None:
+    text = policy(
+        "{check: a, metric: memory.copy, each: accelerator, category: memory, excludable: true, layers: {peers: {}}}"
+    )
+    verdict = verdict_of(policy_text=text, change=altered("memory.copy", "n01/gpu3", 2500.0))
+    finding = by(verdict, "a", "n01/gpu3")
+    assert (verdict.verdict, finding.result, finding.layer) == ("GO", "warn", "peers")
+    assert finding.action.startswith("Retest n01/gpu3")
+    assert finding.excludes is None
+
+
+def test_fewer_than_three_peers_are_stated_and_not_judged() -> None:
+    text = policy("{check: a, metric: memory.copy, each: accelerator, category: memory, layers: {peers: {}}}")
+    verdict = verdict_of(nodes=1, accelerators=2, policy_text=text, change=altered("memory.copy", "n00/gpu1", 1000.0))
+    assert by(verdict, "a", "n00/gpu1").result == "pass"
+    assert any("2 peers: too few" in line for line in verdict.not_judged)
+
+
+PEERS = Peers()
+
+
+@pytest.mark.parametrize(
+    ("others", "value", "outlier"),
+    [
+        ([100.0] * 20, 94.0, True),
+        ([100.0] * 20, 96.0, False),  # many sigmas, yet less than the effect that matters
+        ([90.0, 95.0, 100.0, 105.0, 110.0] * 4, 80.0, False),  # a large effect, yet within the scatter
+        ([99.8, 99.9, 100.0, 100.1, 100.2] * 4, 94.0, True),
+        ([99.8, 99.9, 100.0, 100.1, 100.2] * 4, 120.0, False),  # better than the others is no fault
+        ([100.0, 100.0], 50.0, True),  # with itself three
+        ([100.0], 50.0, False),
+    ],
+)
+def test_an_outlier_needs_the_effect_and_the_sigmas(others: list[float], value: float, outlier: bool) -> None:
+    from hwlottery.evidence import metric
+
+    group = group_of([*others, value])
+    judged = by_peers(value, PEERS, group, metric("memory.copy"), retested=True)
+    assert judged.outlier == outlier
+    assert judged.result == ("fail" if judged.outlier else "pass")
+
+
+@given(st.lists(st.floats(90, 110), min_size=0, max_size=2))
+def test_no_outlier_is_told_among_fewer_than_three(others: list[float]) -> None:
+    from hwlottery.evidence import metric
+
+    judged = by_peers(1.0, PEERS, group_of(others), metric("memory.copy"), retested=True)
+    assert (judged.result, judged.outlier) == ("pass", False)
+    assert "too few" in judged.not_judged or "not above 0" in judged.not_judged
+
+
+def test_an_unknown_accelerator_has_no_mfu_and_still_its_tflops() -> None:
+    import dataclasses
+
+    unknown = dataclasses.replace(H100, name="NVIDIA H100 80GB HBM9")
+    verdict = verdict_of(chip=unknown)
+    mfu, rate = by(verdict, "matmul.mfu", "n00/gpu0"), by(verdict, "matmul.rate", "n00/gpu0")
+    assert (mfu.result, mfu.reason) == ("not_measured", "no_reference")
+    assert (rate.result, rate.reason) == ("not_measured", "no_reference")
+    assert by(verdict, "matmul.burst", "n00/gpu0").observed == pytest.approx(770, rel=0.05)
+    assert verdict.verdict == "INCONCLUSIVE"
+    assert verdict.index is None
+    assert verdict.economics.mfu is None
+
+
+def test_mfu_is_tflops_over_the_peak_of_the_dtype() -> None:
+    verdict = verdict_of(change=altered("matmul.tflops", "n00/gpu0", 494.5, {"phase": "sustained", "dtype": "bf16"}))
+    assert by(verdict, "matmul.mfu", "n00/gpu0").observed == pytest.approx(0.5)
+
+
+def test_a_contract_speaks_in_the_buyers_numbers() -> None:
+    text = policy(
+        "{check: a, metric: memory.copy, each: accelerator, category: memory, excludable: true, "
+        "layers: {contract: {at_least: 2000, warn_at_least: 2900}}}"
+    )
+    change = altered("memory.copy", "n01/gpu3", 1999.0)
+    verdict = verdict_of(policy_text=text, change=change)
+    finding = by(verdict, "a", "n01/gpu3")
+    assert (finding.result, finding.layer, finding.threshold) == ("fail", "contract", 2000)
+    assert finding.expected == "at least 2,000 GB/s, better at least 2,900 GB/s"
+    assert verdict.exclude == ("n01",)
+
+
+def test_a_baseline_is_compared_where_it_measured_the_same() -> None:
+    text = policy(
+        "{check: a, metric: memory.copy, each: accelerator, category: memory, "
+        "layers: {baseline: {warn: 0.97, fail: 0.9}}}"
+    )
+    header, records = make_run(policy_text=text)
+    before = as_run(header, records)
+    change = altered("memory.copy", "n01/gpu3", 2000.0)
+    now = as_run(header, [change(record) for record in records])
+    assert by(score_run(now, baseline=before), "a", "n01/gpu3").result == "fail"
+    assert by(score_run(now, baseline=before), "a", "n01/gpu2").result == "pass"
+    assert by(score_run(now), "a", "n01/gpu3").result == "pass"
+    assert any("no baseline" in line for line in score_run(now).not_judged)
+
+
+# --- facts and access tiers ---------------------------------------------------------------------------------------
+
+
+def test_a_node_that_differs_from_the_majority_is_named() -> None:
+    verdict = verdict_of(faults=["kernel@n03"])
+    finding = by(verdict, "same.kernel", "n03")
+    assert (verdict.verdict, finding.result) == ("GO", "warn")
+    assert finding.statement == "n03 has kernel 6.9.0-odd, expected 6.8.0-31-generic, as on 3 of 4."
+    assert by(verdict, "same.kernel", "n00").result == "pass"
+
+
+def test_with_a_tie_nobody_is_called_right() -> None:
+    verdict = verdict_of(nodes=2, faults=["kernel@n01"])
+    assert {by(verdict, "same.kernel", node).result for node in ("n00", "n01")} == {"warn"}
+
+
+@pytest.mark.parametrize(
+    ("limit", "result"), [("unlimited", "pass"), (2**36, "pass"), (65536, "warn"), ("odd", "not_measured")]
+)
+def test_a_limit_is_a_number_or_unlimited(limit: str | int, result: str) -> None:
+    def with_limit(record: AnyRecord) -> AnyRecord:
+        same = isinstance(record, Fact) and record.key == "limit.memlock"
+        return msgspec.structs.replace(record, value=limit) if same else record
+
+    assert by(verdict_of(change=with_limit), "limits.memlock", "n00").result == result
+
+
+def test_a_fact_that_could_not_be_read_is_closed_to_the_tenant() -> None:
+    def unreadable(record: AnyRecord) -> AnyRecord:
+        same = isinstance(record, Fact) and record.key == "limit.memlock"
+        return msgspec.structs.replace(record, key="unreadable.limit.memlock", value="no") if same else record
+
+    finding = by(verdict_of(change=unreadable), "limits.memlock", "n00")
+    assert (finding.result, finding.reason, finding.detail) == ("not_measured", "closed_to_tenant", "no")
+
+
+KERNEL_LOG = "{check: log, fact: kernel.log, each: node, category: health, tiers: [bare-root, vm-root]}"
+
+
+def tiered(*, found: str | None, declared: str | None, segment: str | None = None) -> Verdict:
+    header, records = make_run(nodes=1, policy_text=policy(KERNEL_LOG))
+    start = msgspec.structs.replace(header.segments[0], tiers={"n00": segment} if segment else {})
+    header = msgspec.structs.replace(header, declared_tier=declared, segments=(start,))
+
+    def with_tier(record: AnyRecord) -> Iterable[AnyRecord]:
+        if isinstance(record, Fact) and record.key == "node.tier":
+            return [msgspec.structs.replace(record, value=found)] if found else []
+        return [record]
+
+    run = as_run(header, [new for record in records for new in with_tier(record)])
+    # A fact was taken out on purpose, and so its trial must not count it.
+    uncounted = [msgspec.structs.replace(event, counts=None) for event in run.events]
+    return score_run(msgspec.structs.replace(run, events=uncounted))
+
+
+@pytest.mark.parametrize(
+    ("found", "declared", "segment", "required"),
+    [
+        ("container", None, None, False),
+        ("bare-root", None, None, True),
+        ("container", "bare-root", None, True),  # declared higher: more is asked
+        ("bare-root", "container", None, True),  # declared lower: nothing is taken away
+        ("container", None, "vm-root", True),  # an earlier start saw more
+        ("container", "container", "container", False),
+        (None, None, None, True),  # not known: the most is asked
+        ("nonsense", None, None, True),
+    ],
+)
+def test_what_the_recorded_tier_asks_is_never_reduced(
+    found: str | None, declared: str | None, segment: str | None, required: bool
+) -> None:
+    verdict = tiered(found=found, declared=declared, segment=segment)
+    finding = by(verdict, "log")
+    assert (finding.result, finding.required) == ("not_measured", required)
+    assert verdict.verdict == ("INCONCLUSIVE" if required else "GO")
+
+
+def test_a_fault_that_was_seen_counts_in_every_tier() -> None:
+    event = "{check: events, rule: health.events, each: node, category: health, tiers: [], excludable: true}"
+    header, records = make_run(policy_text=policy(event))
+    later = START + timedelta(hours=1)
+    xid = Event(time=later, kind="xid", subject="n02/gpu1", severity="error", detail="Xid 79")
+    verdict = score_run(as_run(header, [*records, xid]))
+    assert (verdict.verdict, verdict.exclude) == ("CONDITIONAL", ("n02",))
+    healthy = score_run(as_run(header, records))
+    assert by(healthy, "events", "n00").result == "not_measured", "nobody watched: none seen is no proof of none"
+    assert healthy.verdict == "GO"
+
+
+# --- what the verdict says ----------------------------------------------------------------------------------------
+
+FAULTY = ["slow@n01/gpu3=0.78", "never_joined@n02", "nan@n00/gpu0", "tool_missing@n00", "kernel@n03", "ecc@n03/gpu0=2"]
+
+
+def test_every_failure_says_what_cures_it_and_every_gap_how_to_measure_it() -> None:
+    for finding in verdict_of(faults=FAULTY).findings:
+        if finding.result == "pass":
+            continue
+        assert finding.action, finding
+        if finding.result != "not_measured":
+            assert finding.statement.endswith("."), finding
+            assert "$" not in finding.statement + finding.action
+        else:
+            assert finding.reason, finding
+
+
+def test_at_most_five_reasons_the_weightiest_first() -> None:
+    verdict = verdict_of(faults=[*FAULTY, "loss_rises@cluster"])
+    assert len(verdict.reasons) == 5
+    assert verdict.reasons[0].startswith("The burn-in's loss")
+    assert "more" in verdict.reasons[-1]
+
+
+def test_the_first_lines_say_simulated_cpu_and_not_signable() -> None:
+    assert verdict_of(simulated=True).caveats == ("Simulated: no hardware was measured.",)
+    assert not verdict_of(simulated=True).signable
+    smoke = verdict_of(nodes=1, accelerators=2, device="cpu", policy="smoke", tier="container")
+    assert smoke.verdict == "GO"
+    assert not smoke.signable
+    assert smoke.caveats[0] == "This was no GPU cluster: measured on CPUs."
+    assert smoke.caveats[1].startswith("Not for signing:")
+
+
+def test_smoke_on_a_cpu_asks_for_right_results_and_lets_spread_warn() -> None:
+    wanted: dict[str, object] = {"nodes": 1, "accelerators": 2, "device": "cpu", "policy": "smoke"}
+    slow = verdict_of(**wanted, faults=["slow@n00/slot1=0.5"])
+    assert (slow.verdict, by(slow, "matmul.spread").result) == ("GO", "warn")
+    for fault in ("mismatch@n00/slot0=1", "wrong_elements@n00=1", "loss_rises@cluster", "hash@cluster=1"):
+        assert verdict_of(**wanted, faults=[fault]).verdict == "NO_GO", fault
+    assert verdict_of(**wanted, faults=["tool_missing@n00"]).verdict == "INCONCLUSIVE"
+
+
+def test_a_node_with_one_rank_is_not_asked_for_a_reduction() -> None:
+    verdict = verdict_of(nodes=1, accelerators=1, device="cpu", policy="smoke")
+    assert not [finding for finding in verdict.findings if finding.check == "all_reduce.exact"]
+
+
+def test_failures_are_bounded_and_never_said_to_be_impossible() -> None:
+    verdict = verdict_of()
+    assert verdict.reliability.failures == 0
+    assert verdict.reliability.node_days == pytest.approx(8, rel=0.01)
+    assert verdict.reliability.rate_high == pytest.approx(2.996 / verdict.reliability.node_days, rel=0.001)
+    assert verdict.reliability.sentence.startswith("No failure in 8.0")
+    assert "infinit" not in verdict.reliability.sentence.lower()
+    assert verdict.confidence.endswith("low for failures: 8.04 node-days")
+    lost = verdict_of(faults=["lost@n01"]).reliability
+    assert lost.failures == 1
+    assert lost.rate_low is not None
+    assert lost.rate_low > 0
+
+
+def test_a_node_that_never_joined_is_no_failure_in_time() -> None:
+    assert verdict_of(faults=["never_joined@n02"]).reliability.failures == 0
+
+
+def test_money_is_price_over_useful_flops() -> None:
+    money = verdict_of(price=2.5).economics
+    assert money.mfu is not None
+    assert money.goodput is not None
+    assert money.usd_per_pflop_day is not None
+    assert money.mfu.value == pytest.approx(386 / 989, rel=0.005)
+    assert 0.9 < (money.goodput.value or 0) < 1
+    expected = 2.5 * 24 / (0.386 * (money.goodput.value or 0))
+    assert money.usd_per_pflop_day.value == pytest.approx(expected, rel=0.02)
+    assert money.missing == ()
+    for figure in (money.mfu, money.goodput, money.usd_per_pflop_day):
+        assert (figure.low or 0) <= (figure.value or 0) <= (figure.high or 0)
+
+
+def test_taking_a_node_out_makes_useful_flops_dearer() -> None:
+    whole, less = (verdict_of(faults=f).economics.usd_per_pflop_day for f in ([], ["never_joined@n02"]))
+    assert whole is not None
+    assert less is not None
+    assert less.value == pytest.approx((whole.value or 0) * 4 / 3, rel=0.01)
+
+
+def test_what_money_needs_is_listed() -> None:
+    assert any("--price" in line for line in verdict_of(price=None).economics.missing)
+
+
+def test_the_index_is_none_unless_all_of_it_was_measured_and_never_above_100() -> None:
+    healthy = verdict_of().index
+    assert healthy is not None
+    assert 90 < healthy <= 100
+    assert verdict_of(faults=["missing@n00/gpu3"]).index is None
+
+    def half_the_memory_rate(record: AnyRecord) -> AnyRecord:
+        same = isinstance(record, Measurement) and record.metric == "memory.copy"
+        return msgspec.structs.replace(record, samples=(1675.0,) * 20) if same else record
+
+    slow = verdict_of(change=half_the_memory_rate).index
+    assert slow is not None
+    assert slow < healthy
+
+
+# --- the file -----------------------------------------------------------------------------------------------------
+
+
+def test_verdict_json_comes_back_the_same_and_holds_no_nan() -> None:
+    verdict = verdict_of(faults=FAULTY)
+    content = verdict_json(verdict)
+    assert read_verdict(content) == verdict
+    assert b": NaN" not in content
+    assert all(not isinstance(f.observed, float) or math.isfinite(f.observed) for f in verdict.findings)
+
+
+def test_same_evidence_and_policy_give_the_same_bytes_in_any_process(tmp_path: Path) -> None:
+    path = write_run(tmp_path / "run", faults=FAULTY)
+    code = (
+        "import sys, pathlib; from hwlottery.evidence import read_run; from hwlottery.scoring import *;"
+        "sys.stdout.buffer.write(verdict_json(score_run(read_run(pathlib.Path(sys.argv[1])))))"
+    )
+    source = str(Path(__file__).parent.parent / ".src")
+    written = {
+        subprocess.run(
+            [sys.executable, "-c", code, str(path)],
+            env=os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": source},
+            check=True,
+            capture_output=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(written) == 1
+    assert written == {verdict_json(score_run(read_run(path)))}
+
+
+def test_a_run_can_be_judged_by_another_policy() -> None:
+    header, records = make_run(hours=0.1)
+    run = as_run(header, records)
+    assert score_run(run).verdict == "INCONCLUSIVE"
+    assert score_run(run, load_policy("smoke")).verdict == "GO"
+    assert score_run(run, policy_from_text(policy(), "mine.yaml")).policy.name == "mine"
+
+
+def test_an_absence_beside_a_failure_does_not_hide_the_failure() -> None:
+    def hide(record: AnyRecord) -> AnyRecord:
+        if isinstance(record, Measurement) and (record.metric, record.subject) == ("all_reduce.wrong_elements", "n01"):
+            if record.params["bytes"] == 2**30:
+                return NotMeasured(
+                    number=record.number, metric=record.metric, subject=record.subject, params=record.params,
+                    reason="timeout", trial=record.trial,
+                )  # fmt: skip
+            return msgspec.structs.replace(record, samples=(3.0,))
+        return record
+
+    assert by(verdict_of(change=hide), "all_reduce.exact", "n01").result == "fail"
