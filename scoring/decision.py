@@ -40,7 +40,7 @@ def decide(findings: Sequence[Finding], header: RunHeader, exclude_at_most: floa
     word: VerdictWord
     if fatal or len(excluded) > most:
         word = "NO_GO"
-    elif missing:
+    elif missing or not any(finding.required for finding in findings):
         word = "INCONCLUSIVE"
     else:
         word = "CONDITIONAL" if excluded else "GO"

@@ -59,7 +59,9 @@ def targets(check: Check, header: RunHeader, facts: Facts) -> Iterator[Target]:
 
 
 def _concerns(check: Check, device: Device, ranks: int) -> bool:
-    return (check.device is None or check.device == device) and ranks >= check.ranks_at_least
+    """Whether a check is about such a node or cluster. One rank at least is what every promise has: no condition."""
+    enough = check.ranks_at_least == 1 or ranks >= check.ranks_at_least
+    return enough and (check.device is None or check.device == device)
 
 
 def _numa(node: Promised, facts: Facts) -> Iterator[Target]:
