@@ -4,6 +4,9 @@ import dataclasses
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from hwlottery.cluster import RankContext
 from hwlottery.evidence import Missing, Observed, Reading
 from hwlottery.probes import all_reduce, reduction
@@ -11,8 +14,6 @@ from hwlottery.probes.all_reduce import AllReduce, AllReduceSettings
 from hwlottery.probes.by_hand import call, gang, one_node, trials_of, values_of
 from hwlottery.probes.collective_settings import nccl_debug_env
 from hwlottery.readers.nccl_settings import nccl_settings
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 SMALL = AllReduceSettings(sizes_kib=(8, 256), warm_ups=1, iterations=4, batched=3)
 

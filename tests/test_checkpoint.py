@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from hwlottery.cluster import Trial
 from hwlottery.evidence import AnyReading, Missing, Observed, Reading
 from hwlottery.probes import shards, timed_writer
@@ -151,6 +152,7 @@ def test_an_empty_folder_says_nothing_of_the_cache(tmp_path: Path) -> None:
 
 def test_shards_of_two_ranks_share_no_name_and_no_content() -> None:
     import torch
+
     from hwlottery.cluster import RankContext
 
     ranks = [

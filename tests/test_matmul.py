@@ -5,6 +5,9 @@ import statistics
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from hwlottery.cluster import RankContext
 from hwlottery.evidence import Missing, Observed, Reading
 from hwlottery.probes import matmul, products
@@ -12,8 +15,6 @@ from hwlottery.probes.by_hand import call, gang, one_node, trials_of, values_of
 from hwlottery.probes.llc import cache_flush_bytes, last_level_cache_bytes
 from hwlottery.probes.matmul import Matmul, MatmulSettings
 from hwlottery.probes.timing import HostClock, back_to_back, timed_each
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 SMALL = MatmulSettings(
     dtypes=("fp32", "bf16", "fp8"),

@@ -2,6 +2,7 @@
 
 import msgspec
 import pytest
+
 from hwlottery.cluster import Cluster
 from hwlottery.evidence import Missing, Observed, Reading
 from hwlottery.probes import memory
