@@ -102,7 +102,12 @@ def nvlinks(nvml: Nvml, index: int) -> list[bool] | Unreadable:
 
 
 def _converted(answer: Any, make: Callable[[Any], Found]) -> Found:
-    return answer if isinstance(answer, Unreadable) else make(answer)
+    if isinstance(answer, Unreadable):
+        return answer
+    try:
+        return make(answer)
+    except (TypeError, ValueError, IndexError, AttributeError):
+        return Unreadable(f"NVML answered in an unknown form: {answer!r}"[:300])
 
 
 def foreign_processes(processes: Any, own_pids: Collection[int]) -> dict[str, Found]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from ..evidence import AnyReading, Missing, Noticed, Reading, metric, reading
+from ..evidence.records import Severity
 from .files import Unreadable
 from .gpu_sensors import GpuCounters
 from .host_sensors import CpuTimes, foreign_cores, stolen_share
@@ -17,6 +18,10 @@ from .links import link_falls
 from .nvml import THROTTLED, named_reasons
 from .windows import Tallies, Tally
 
+# Xids that a program causes by its own fault or by being killed, ours among them (NVIDIA's Xid catalogue): 13 and 31
+# are bad accesses, 43 and 45 follow a stopped or killed process, 68 is the video processor's. All others, and those
+# nobody knows, are the hardware's or the driver's until shown otherwise.
+XIDS_OF_APPLICATIONS = frozenset({13, 31, 43, 45, 68})
 _LATEST_S = 1.0  # a first mark later than this after the beginning has missed what came before it
 _SHORTEST_S = 1.0
 # quantity of a sample -> metric
@@ -139,4 +144,5 @@ def _links(node: str, first: Marks, last: Marks) -> Iterator[Noticed]:
 
 def _xid(subject: str, xid: Xid) -> Noticed:
     detail = f"Xid {xid.code} on PCI {xid.pci}: {xid.text}"
-    return Noticed(kind="xid", subject=subject, severity="error", detail=detail)
+    severity: Severity = "warning" if xid.code in XIDS_OF_APPLICATIONS else "error"
+    return Noticed(kind="xid", subject=subject, severity=severity, detail=detail)

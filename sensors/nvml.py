@@ -57,6 +57,8 @@ class Nvml:
             return Unreadable(f"NVML: {error}")
         except AttributeError:
             return Unreadable(f"this nvidia-ml-py has no {function}")
+        except Exception as error:  # noqa: BLE001  # bindings newer than the driver raise errors of other kinds
+            return Unreadable(f"nvidia-ml-py: {type(error).__name__}: {error}"[:300])
 
     def gpu(self, index: int, function: str, *arguments: Any) -> Any:
         """What a function that takes a device handle first answers for the GPU of that index, or Unreadable."""

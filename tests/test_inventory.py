@@ -259,6 +259,13 @@ def test_a_lost_gpu_has_no_values_at_all():
     assert {type(value) for value in found.values()} == {Unreadable}
 
 
+def test_bindings_that_do_not_fit_the_driver_are_a_reason_and_no_crash():
+    mismatch = pynvml.NVMLLibraryMismatchError("Unversioned function called")
+    found = gpu_facts(Nvml(FakeLibrary(nvmlDeviceGetMemoryInfo=mismatch, nvmlDeviceGetEccMode=7), (0,)), 0, set())
+    assert isinstance(found["accelerator.memory"], Unreadable)
+    assert isinstance(found["accelerator.ecc"], Unreadable)
+
+
 def test_driver_versions_are_read():
     found = node_facts(Nvml(FakeLibrary(), (0, 1)), 3)
     assert found == {

@@ -26,7 +26,7 @@ from hwlottery.sensors.host_sensors import (
     parse_stat,
     stolen_share,
 )
-from hwlottery.sensors.kernel_log import KernelLog, parse_record, xids, xids_since
+from hwlottery.sensors.kernel_log import KernelLog, Xid, parse_record, xids, xids_since
 from hwlottery.sensors.nvml import Nvml
 from hwlottery.sensors.sampler import Sampler
 from hwlottery.sensors.windows import Sample, Tally, WindowBook, fold
@@ -297,6 +297,16 @@ def test_each_reading_has_the_value_its_metric_asks_for_however_many_samples_the
     for name, expected in (("temperature", count - 1), ("power", (count - 1) / 2), ("clock", 0)):
         record = measured(metric=f"health.{name}", subject="n01/gpu0", samples=readings[f"health.{name}"])
         assert value_of(record) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("code", "severity"), [(79, "error"), (48, "error"), (999, "error"), (13, "warning"), (45, "warning")]
+)
+def test_an_xid_that_a_killed_program_leaves_is_a_warning_and_any_other_an_error(code, severity):
+    seen = watched(marks(0), marks(10))
+    seen.xids.append(("n01/gpu0", Xid(code=code, pci="0000:1b:00", text="", uptime_s=1.0)))
+    (noticed,) = [item for item in readings_of("n01", seen, True) if isinstance(item, Noticed)]
+    assert (noticed.kind, noticed.subject, noticed.severity) == ("xid", "n01/gpu0", severity)
 
 
 def test_a_link_that_fell_during_the_work_is_noticed():
