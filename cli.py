@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import click
 
@@ -206,7 +206,7 @@ def explain(name: str, as_json: bool) -> None:
     help="csv: every measurement; junit: the verdict's checks, for a CI system.",
 )
 @click.option("-o", "--output", type=FILE, default=None, help="Where to write. [default: stdout]")
-def export(path: Path, form: str, output: Path | None) -> None:
+def export(path: Path, form: Literal["csv", "junit"], output: Path | None) -> None:
     """Write a run's measurements or checks in another form."""
     with _one_line_errors():
         from .evidence import read_run
