@@ -2,10 +2,12 @@
 
 import statistics
 from collections.abc import Callable
+from functools import cache
 
 import msgspec
 
 from ..evidence import Promised, RunHeader, metric
+from ..references import accelerators
 from .facts import Facts
 from .values import Value, Values, params_key
 
@@ -48,13 +50,21 @@ def _share_of_peak(figures: Figures, subject: str, value: Value, default_dtype: 
         return value
     kind = figures.facts.accelerator(subject)
     dtype = value.params.get("dtype", default_dtype)
-    peak = kind.value("matmul.tflops", {"dtype": dtype}, "peak") if kind else None
+    peak = _peak(kind.key, str(dtype)) if kind else None
     if peak is None:
         name = figures.facts.get(subject, "accelerator.name")
         known = f"no peak for {name} at {dtype}" if name is not None else "the accelerator's name was not recorded"
         return _without_value(value, "no_reference", known)
-    earlier = tuple(number / peak.value for number in value.earlier)
-    return msgspec.structs.replace(value, value=value.value / peak.value, earlier=earlier)
+    earlier = tuple(number / peak for number in value.earlier)
+    return msgspec.structs.replace(value, value=value.value / peak, earlier=earlier)
+
+
+@cache
+def _peak(key: str, dtype: str) -> float | None:
+    """The dense peak of a kind of accelerator, in TFLOPS."""
+    kind = next(kind for kind in accelerators() if kind.key == key)
+    found = kind.value("matmul.tflops", {"dtype": dtype}, "peak")
+    return found.value if found else None
 
 
 def _spread(figures: Figures, subject: str) -> list[Value]:

@@ -83,12 +83,20 @@ def _numa(node: Promised, facts: Facts) -> Iterator[Target]:
 
 def _filesystems(nodes: list[Promised], header: RunHeader) -> Iterator[Target]:
     """The filesystems that were promised; a node that none belongs to is a target without one."""
-    named = [name if "fs:" in name else f"fs:{name}" for name in header.filesystems]
-    shared = [name for name in named if name.startswith("fs:")]
+    shared: list[str] = []
+    own: dict[str, list[str]] = {}
+    for name in header.filesystems:
+        subject = name if "fs:" in name else f"fs:{name}"
+        node = subject.partition("/fs:")[0]
+        if subject.startswith("fs:"):
+            shared.append(subject)
+        else:
+            own.setdefault(node, []).append(subject)
     everyone = tuple(node.node for node in nodes)
     yield from (Target(subject=name, nodes=everyone) for name in shared if nodes)
-    for node in nodes:
-        own = [name for name in named if name.startswith(f"{node.node}/fs:")]
-        yield from (Target(subject=name, nodes=(node.node,)) for name in own)
-        if not own and not shared:
-            yield Target(subject=node.node, nodes=(node.node,), unknown="no filesystem of this node was named")
+    for promised in nodes:
+        here = own.get(promised.node, [])
+        yield from (Target(subject=name, nodes=(promised.node,)) for name in here)
+        if not here and not shared:
+            unknown = "no filesystem of this node was named"
+            yield Target(subject=promised.node, nodes=(promised.node,), unknown=unknown)

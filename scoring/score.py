@@ -1,6 +1,9 @@
 """Scoring a run: evidence and policy in, verdict out. No clock, no randomness: same evidence, same bytes."""
 
+import contextlib
+import gc
 import hashlib
+from collections.abc import Iterator
 
 import msgspec
 
@@ -25,7 +28,24 @@ SIGNABLE_WORDS = ("GO", "CONDITIONAL")
 def score_run(run: Run, policy: Policy | None = None, baseline: Run | None = None) -> Verdict:
     """Judge a run by a policy: the one it carries unless another is given. Raises PolicyError for one that cannot be
     used. `baseline` is an accepted run to compare with."""
-    run = with_altered_policy_noticed(run)
+    with collector_paused():
+        return _judge(with_altered_policy_noticed(run), policy, baseline)
+
+
+@contextlib.contextmanager
+def collector_paused() -> Iterator[None]:
+    """Without the cyclic garbage collector: half a million small objects without cycles would be walked over and over,
+    which doubles the time of a large run."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _judge(run: Run, policy: Policy | None, baseline: Run | None) -> Verdict:
     if policy is None:
         policy = policy_from_text(run.header.policy.text, "run.json policy")
     figures = _figures(run)
