@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from hwlottery.cluster import RankContext
+from hwlottery.evidence import Reading
 
 TURNS = 16
 SIDE = 1024  # of the products
@@ -41,6 +42,7 @@ def matmul_ratio() -> float:
 
     def probe() -> float:
         (reading,) = sustained(context, params)
+        assert isinstance(reading, Reading)
         return max(reading.samples)
 
     a, b, c = torch.randn(SIDE, SIDE), torch.randn(SIDE, SIDE).t(), torch.empty(SIDE, SIDE)

@@ -66,7 +66,13 @@ def group_of_one(device: Device, folder: str) -> Iterator[None]:
     if device == "cuda":
         torch.cuda.set_device(0)
     backend = "nccl" if device == "cuda" else "gloo"
-    dist.init_process_group(backend, init_method=f"file://{folder}/group-of-one", rank=0, world_size=1)
+    dist.init_process_group(
+        backend,
+        init_method=f"file://{folder}/group-of-one",
+        rank=0,
+        world_size=1,
+        device_id=torch.device("cuda", 0) if device == "cuda" else None,
+    )
     try:
         yield
     finally:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ..cluster import Cluster, RankContext, Round, Trial
 from ..evidence import AnyReading, Fill, Missing, Observed, Params, reading
@@ -20,6 +20,9 @@ from .llc import cache_flush_bytes
 from .products import Product, UnsupportedError, different_bits, float32_precision, make_product, nonfinite
 from .protocol import Plan
 from .timing import back_to_back, clock_of, timed_each, warm_up
+
+if TYPE_CHECKING:
+    import torch
 
 Dtype = Literal["bf16", "fp16", "tf32", "fp32", "fp8"]
 Shape = tuple[int, int, int]  # m, n, k
@@ -187,11 +190,22 @@ def repeat(context: RankContext, params: dict[str, Any]) -> list[AnyReading]:
             unreal.append(nonfinite(again))
         key = _key(product.dtype, product.shape)
         return [
+            _fingerprint(context, product, first),
             reading("matmul.mismatches", context.subject, different, **key),
             reading("matmul.nonfinite", context.subject, unreal, **key),
         ]
 
     return _each_shape(context, params, ["matmul.mismatches", "matmul.nonfinite"], one_shape, None)
+
+
+def _fingerprint(context: RankContext, product: Product, result: torch.Tensor) -> Observed:
+    """A hash of the product's bits as a fact: operands are the same on each rank, so that among accelerators of one
+    kind with the same software it should be the same too."""
+    from .replicas import parameter_hash
+
+    m, n, k = product.shape
+    value = f"{int(parameter_hash([result])) % 2**64:016x}"
+    return Observed(subject=context.subject, key=f"matmul.product.{product.dtype}.{m}x{n}x{k}", value=value)
 
 
 def _rate(context: RankContext, product: Product, times: Sequence[float], phase: str) -> AnyReading:

@@ -26,6 +26,8 @@ from .page_cache import drop_cached, read_from
 from .timed_writer import TimedWriter
 
 State = dict[str, torch.Tensor]
+_PREFIX = "hwlottery-checkpoint-"
+_ABANDONED_S = 6 * 3600
 
 
 class SavingError(Exception):
@@ -73,9 +75,17 @@ def _make_folder(directory: str, wanted: int) -> str | SavingError:
         if free < wanted:
             need = f"no space left: {wanted >> 20} MiB wanted, {free >> 20} MiB free in {directory}"
             return SavingError(need, "raised")
-        return tempfile.mkdtemp(prefix="hwlottery-checkpoint-", dir=directory)
+        _remove_abandoned(Path(directory))
+        return tempfile.mkdtemp(prefix=_PREFIX, dir=directory)
     except OSError as error:
         return _refused(error, directory)
+
+
+def _remove_abandoned(directory: Path) -> None:
+    """What a rank left behind that was killed at its deadline: it could not clean up."""
+    for old in directory.glob(f"{_PREFIX}*"):
+        if time.time() - old.lstat().st_mtime > _ABANDONED_S:
+            shutil.rmtree(old, ignore_errors=True)
 
 
 def _refused(error: OSError, directory: str | Path) -> SavingError:

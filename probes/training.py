@@ -60,7 +60,7 @@ class _Trainer:
             gradient_as_bucket_view=True,  # else each gradient is held twice
         )
         self._replicas.register_comm_hook(None, self._reduce)
-        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=params["learning_rate"])
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=params["learning_rate"], fused=context.on_cuda)
         self._data = torch.Generator(device=context.device).manual_seed(params["seed"] * 1_000_003 + context.rank + 1)
         self._batch = params["batch"]
         self._autocast = torch.autocast(context.device.type, torch.bfloat16, enabled=context.on_cuda)

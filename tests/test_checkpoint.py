@@ -99,6 +99,16 @@ def test_too_little_space_is_said_before_anything_is_written(scratch: Path, monk
     assert list(scratch.iterdir()) == []
 
 
+@pytest.mark.usefixtures("alone")
+def test_what_a_killed_rank_left_long_ago_is_removed_and_what_is_at_work_stays(scratch: Path) -> None:
+    for name, age_s in (("old", 7 * 3600), ("new", 60)):
+        folder = scratch / f"hwlottery-checkpoint-{name}"
+        folder.mkdir()
+        os.utime(folder, (time.time() - age_s,) * 2)
+    call(_trial(scratch), "here/slot0", str(scratch))
+    assert [each.name for each in scratch.iterdir()] == ["hwlottery-checkpoint-new"]
+
+
 @dataclasses.dataclass
 class _Usage:
     free: int

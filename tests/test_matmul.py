@@ -67,7 +67,7 @@ def test_memory_that_runs_out_costs_its_shape_alone(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(matmul, "make_product", scarce)
     params = {"dtype": "fp32", "shapes": SMALL.shapes, "repeats": 1, "seed": 1}
-    kinds = [type(each) for each in matmul.repeat(HERE, params)]
+    kinds = [type(each) for each in matmul.repeat(HERE, params) if not isinstance(each, Observed)]
     assert kinds == [Missing, Missing, Reading, Reading]
 
 
@@ -106,7 +106,18 @@ def _spoil_second_run(monkeypatch: pytest.MonkeyPatch, spoil: object) -> None:
 
 def _repeat(repeats: int) -> dict[str, tuple[float, ...]]:
     readings = matmul.repeat(HERE, {"dtype": "fp32", "shapes": [(64, 32, 16)], "repeats": repeats, "seed": 1})
-    return {each.metric: each.samples for each in readings}
+    return {each.metric: each.samples for each in readings if isinstance(each, Reading)}
+
+
+def test_a_product_has_the_same_fingerprint_on_each_rank_and_another_for_other_bits() -> None:
+    def fingerprint(context: RankContext, seed: int) -> object:
+        params = {"dtype": "fp32", "shapes": [(64, 32, 16)], "repeats": 1, "seed": seed}
+        (fact,) = (each for each in matmul.repeat(context, params) if isinstance(each, Observed))
+        assert fact.key == "matmul.product.fp32.64x32x16"
+        return fact.value
+
+    assert fingerprint(HERE, 1) == fingerprint(dataclasses.replace(HERE, rank=1, subject="here/slot1"), 1)
+    assert fingerprint(HERE, 1) != fingerprint(HERE, 2)
 
 
 @settings(max_examples=50, deadline=None)
