@@ -5,7 +5,7 @@ not read a serial number has no serial number, not an empty one. Keys, by subjec
 
 node         hardware.identity, identity.*, machine.*, node.tier, access.*, cpu.*, memory.*, numa.*, os.*, clock.*,
              limit.*, module.*, iommu.*, disk.NAME.*, filesystem.* (of the scratch directory), shm.*, driver.*,
-             accelerators.*, software.*, torch.*, foreign.*, nics.count
+             kernel_log.*, accelerators.*, software.*, torch.*, foreign.*, nics.count
 node/gpuN    accelerator.*      node/NIC   nic.*, portN.*      node/numaN   numa.*
 
 Sizes are bytes, clocks Hz, link rates bit/s, power W.
@@ -23,6 +23,7 @@ from ..sensors.access import access, access_facts
 from ..sensors.files import ROOT, Found, Unreadable, facts
 from ..sensors.host import host_facts, numa_nodes
 from ..sensors.identity import hardware, hardware_identity, machine
+from ..sensors.kernel_log import log_facts
 from ..sensors.links import nics
 from ..sensors.nvml import Nvml, open_nvml
 from ..sensors.pci import nvidia_gpus
@@ -88,6 +89,7 @@ def look(context: RankContext, params: Mapping[str, Any]) -> list[AnyReading]:
         **scratch_facts(Path(context.scratch)),
         **shared_memory(),
         **node_facts(nvml, len(nvidia_gpus())),
+        **log_facts(),
         "nics.count": len(cards),
         **{f"software.{name}": version for name, version in software_versions().items()},
         **torch_facts(),  # what is in force, over what a package's metadata say

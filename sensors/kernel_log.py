@@ -7,12 +7,13 @@ Xid lines look so, with the PCI address and the number of the error:
 import os
 import re
 import time
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
 from msgspec import Struct
 
-from .files import ROOT, Unreadable
+from .files import ROOT, Found, Unreadable
 
 _XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9A-Fa-f:.]+)\): (\d+)(?:, (.*))?")
 # A record of /dev/kmsg: "6,1234,98765432,-;text": priority, number, microseconds since boot, flags.
@@ -92,6 +93,16 @@ class KernelLog:
 def xids(records: Iterable[str]) -> list[Xid]:
     """The Xids among records."""
     return [xid for record in records if (xid := parse_record(record))]
+
+
+def log_facts(root: Path = ROOT) -> dict[str, Found]:
+    """How many Xids the kernel's buffer holds already, and which: what was before we came."""
+    found = xids_since(float("inf"), root)
+    if isinstance(found, Unreadable):
+        return {"kernel_log.xids": found}
+    codes = ", ".join(f"{code} ({count} times)" for code, count in sorted(Counter(xid.code for xid in found).items()))
+    counted: dict[str, Found] = {"kernel_log.xids": len(found)}
+    return counted | ({"kernel_log.xid_codes": codes} if codes else {})
 
 
 def xids_since(seconds_ago: float, root: Path = ROOT) -> list[Xid] | Unreadable:

@@ -62,6 +62,7 @@ class Sampler:
         self._gpus: GpuSensors | None = None
         self._log: KernelLog | Unreadable = Unreadable("the sensors have not looked yet")
         self._told: Observed | None = None
+        self._between: list[tuple[str, Xid]] = []  # Xids that came while no work was under watch
         self._tokens: list[Token] = []
         self._lock = threading.Lock()
         self._wake = threading.Event()
@@ -89,13 +90,18 @@ class Sampler:
         return token
 
     def end(self, token: Token) -> list[AnyReading]:
-        """The work is over: what the sensors saw meanwhile, as readings of health.* and what was noticed."""
+        """The work is over: what the sensors saw meanwhile, as readings of health.* and what was noticed.
+
+        Xids from the time since the work before are told too: they belong to no work, and to this node.
+        """
         token.ending = True
         self._wake.set()
         answered = token.done.wait(_PATIENCE_S)
         with self._lock:
             self._tokens = [other for other in self._tokens if other is not token]
+            between, self._between = self._between, []
         with token.lock:
+            token.watched.xids[:0] = between
             return [*readings_of(self._node, token.watched, answered), *self._log_watched(answered)]
 
     def _log_watched(self, answered: bool) -> list[Observed]:
@@ -139,9 +145,13 @@ class Sampler:
         edges = [token for token in tokens if token.watched.first is None or token in ending]
         marks = self._marks(times) if edges else None
         under_load = [sample for sample in samples if not sample.idle]
+        at_work = [token for token in tokens if token.watched.first]
         for token in tokens:
             with token.lock:
                 _note(token, under_load, xids, marks)
+        if not at_work:
+            with self._lock:
+                self._between += xids
         for token in ending:
             token.done.set()
 
@@ -159,9 +169,14 @@ class Sampler:
         return Marks(at=time.monotonic(), cost_s=time.thread_time(), cpu=times, gpus=gpus, links=links)
 
     def _failed(self, error: Exception) -> None:
+        """Say it to all that is under watch. The log may have been missed, and nobody knows how much of it."""
+        trouble = f"{type(error).__name__}: {error}"
+        self._log = Unreadable(f"the sensors failed: {trouble}")
         with self._lock:
             for token in self._tokens:
-                token.watched.trouble = f"{type(error).__name__}: {error}"
+                token.watched.trouble = trouble
+                if token.ending:
+                    token.done.set()
 
 
 def _note(token: Token, samples: list[Sample], xids: list[tuple[str, Xid]], marks: Marks | None) -> None:

@@ -556,6 +556,15 @@ def test_a_busy_process_of_somebody_else_is_seen_and_named_and_one_of_ours_is_no
     assert "busyloop" not in ours.get("foreign.busiest", "")
 
 
+def test_looking_at_a_node_needs_neither_torch_nor_the_control_plane_until_it_looks():
+    modules = "probes.inventory, hwlottery.probes.topology, hwlottery.probes.filesystem, hwlottery.sensors.sampler"
+    heavy = "{'torch', 'numpy', 'pydantic', 'dask', 'distributed', 'pebble', 'pandas'}"
+    script = f"import sys, hwlottery.{modules}; print(sorted({heavy} & set(sys.modules)))"
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent / ".src")}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 def cluster() -> Cluster:
     ranks = [
         [Rank(subject=f"{node}/slot{index}", node=node, index=index, device="cpu") for index in range(2)]

@@ -26,7 +26,7 @@ from hwlottery.sensors.host_sensors import (
     parse_stat,
     stolen_share,
 )
-from hwlottery.sensors.kernel_log import KernelLog, Xid, parse_record, xids, xids_since
+from hwlottery.sensors.kernel_log import KernelLog, Xid, log_facts, parse_record, xids, xids_since
 from hwlottery.sensors.nvml import Nvml
 from hwlottery.sensors.sampler import Sampler
 from hwlottery.sensors.windows import Sample, Tally, WindowBook, fold
@@ -357,6 +357,14 @@ def test_the_xids_of_recorded_kernel_logs_are_counted(recorded, name, codes):
     assert sorted(xid.code for xid in found) == codes
 
 
+def test_what_the_kernel_log_held_before_is_a_count_or_a_reason(tree, monkeypatch):
+    assert isinstance(log_facts(tree({"dev/": ""}))["kernel_log.xids"], Unreadable)
+    lines = [record(f"NVRM: Xid (PCI:0000:1b:00): {code}, x") for code in (79, 48, 79)]
+    monkeypatch.setattr(KernelLog, "new_records", lambda log: lines)
+    found = log_facts(tree({"dev/kmsg": ""}))
+    assert found == {"kernel_log.xids": 3, "kernel_log.xid_codes": "48 (1 times), 79 (2 times)"}
+
+
 def test_a_kernel_log_that_is_closed_is_unreadable_and_not_empty(tree):
     assert isinstance(KernelLog.open(tree({"dev/": ""})), Unreadable)
     assert isinstance(xids_since(60, tree({"dev/": ""})), Unreadable)
@@ -390,6 +398,19 @@ def test_that_the_kernel_log_is_watched_is_said_once_and_taken_back_when_it_no_l
         told = watched_facts(one.end(one.begin()))
         assert told in ([("unreadable.kernel_log.watched", "Permission denied: /dev/kmsg")], [])
     assert isinstance(one._told.value, str)
+
+
+def test_an_xid_between_two_works_is_told_with_the_next(sampler, monkeypatch):
+    one = sampler(period_s=0.02)
+    wait_for_a_look(one)
+    xid = Xid(code=79, pci="0000:1b:00", text="GPU has fallen off the bus.", uptime_s=1.0)
+    arriving = [[xid]]
+    monkeypatch.setattr(one, "_log", SimpleNamespace(new_xids=lambda: arriving.pop() if arriving else [], lost=False))
+    time.sleep(0.1)
+    assert arriving == []
+    for told in ([79], []):
+        readings = one.end(one.begin())
+        assert [int(item.detail.split()[1]) for item in readings if getattr(item, "kind", "") == "xid"] == told
 
 
 def test_a_closed_kernel_log_is_said(sampler, tree):
