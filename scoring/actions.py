@@ -1,8 +1,10 @@
 """What to do about a finding: what would make it pass, how to measure it, what to say to the provider."""
 
+from string import Template
+
 import msgspec
 
-from .judging import INTERMITTENT, filled
+from .findings import INTERMITTENT
 from .policy_model import Check
 from .verdict import Finding
 from .words import figure
@@ -56,6 +58,18 @@ def _to_pass(finding: Finding, check: Check) -> str:
     action = filled(check.action, finding)
     wanted = f"It passes with {finding.expected}." if finding.expected else ""
     return " ".join(part for part in (action, wanted) if part)
+
+
+def filled(template: str, finding: Finding) -> str:
+    """A policy's text with $subject, $node, $observed, $expected and $metric put in."""
+    names = {
+        "subject": finding.subject,
+        "node": finding.excludes or finding.subject.split("/")[0],
+        "observed": figure(finding.observed, finding.unit),
+        "expected": finding.expected,
+        "metric": finding.metric or finding.check,
+    }
+    return Template(template).safe_substitute(names)
 
 
 def _plainly(finding: Finding) -> str:

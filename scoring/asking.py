@@ -1,0 +1,43 @@
+"""Which values a check asks for: those whose params fit its `where`, and what of it nobody measured."""
+
+from ..evidence.records import Params, Scalar
+from .derived import Figures
+from .policy_model import Check, Range, Wanted
+from .scope import Target
+from .values import Value
+
+
+def wanted_values(figures: Figures, check: Check, target: Target) -> tuple[list[Value], list[Params]]:
+    """The values that a check judges on a subject, and the params that it asks for and nobody measured."""
+    if target.unknown:
+        return [], [{}]
+    found = list(figures.of(check.metric or "", target.subject))
+    if target.also:
+        found += figures.of(check.metric or "", target.also)
+    values = [value for value in found if asked(value.params, check.where)]
+    gaps = [gap for key, wanted in check.where.items() for gap in _gaps(key, wanted, values)]
+    return values, gaps if values else gaps or [{}]
+
+
+def asked(params: Params, where: dict[str, Wanted]) -> bool:
+    """Whether a value with these params is one of those that `where` asks for."""
+    return all(key in params and _within(params[key], wanted) for key, wanted in where.items())
+
+
+def _gaps(key: str, wanted: Wanted, values: list[Value]) -> list[Params]:
+    """Each single value of a param that is asked for and has no value at all."""
+    if isinstance(wanted, Range):
+        return []
+    each = wanted if isinstance(wanted, tuple) else (wanted,)
+    return [{key: one} for one in each if not any(value.params.get(key) == one for value in values)]
+
+
+def _within(value: Scalar, wanted: Wanted) -> bool:
+    if isinstance(wanted, tuple):
+        return value in wanted
+    if not isinstance(wanted, Range):
+        return value == wanted
+    if isinstance(value, str):
+        return False
+    above = wanted.at_least is None or value >= wanted.at_least
+    return above and (wanted.at_most is None or value <= wanted.at_most)

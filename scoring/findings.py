@@ -1,0 +1,80 @@
+"""How a finding is made: its result, whether it is required, whom it would take out, and how far it is trusted."""
+
+import msgspec
+
+from ..evidence.records import Scalar
+from .facts import Facts
+from .layers import Judged
+from .policy_model import Check
+from .scope import Target
+from .values import ENOUGH_SAMPLES, FEW_SAMPLES, NOISY, Value
+from .verdict import Confidence, Finding, Result
+
+# The worst first: a value that failed is a fault, whatever else is missing; what is missing is never a pass.
+_RANK: dict[Result, int] = {"fail": 0, "not_measured": 1, "warn": 2, "pass": 3}
+INTERMITTENT = "intermittent: "
+
+
+def badness(found: Judged | Finding) -> int:
+    """The smaller the worse."""
+    return _RANK[found.result]
+
+
+def new_finding(check: Check, target: Target, result: Result, facts: Facts) -> Finding:
+    """A finding of a check on a subject, with nothing observed yet."""
+    blank = Finding(
+        check=check.check, category=check.category, subject=target.subject, result=result, required=False
+    )  # fmt: skip
+    return resulting(check, blank, target, result, facts)
+
+
+def resulting(check: Check, finding: Finding, target: Target, result: Result, facts: Facts) -> Finding:
+    """The finding with this result: what may only warn warns, and who would have to be taken out is named.
+
+    A tier says what must be measured; what was measured and failed counts in every tier.
+    """
+    if check.severity == "warn" and result == "fail":
+        result = "warn"
+    required = check.severity == "required" and (result == "fail" or _demanded(check, target, facts))
+    excludable = check.excludable and len(target.nodes) == 1
+    return msgspec.structs.replace(
+        finding,
+        result=result,
+        required=required,
+        excludable=excludable,
+        excludes=target.nodes[0] if excludable and result == "fail" else None,
+        confidence="low" if result == "not_measured" else finding.confidence,
+    )
+
+
+def _demanded(check: Check, target: Target, facts: Facts) -> bool:
+    """Whether any tier recorded of any node behind the subject must measure it. A cluster without nodes demands all."""
+    return not target.nodes or any(tier in check.tiers for node in target.nodes for tier in facts.tiers(node))
+
+
+def with_layer(finding: Finding, worst: Judged | None, observed: Scalar, fallback: str) -> Finding:
+    """The finding with what was observed, and with the words of the layer that speaks."""
+    if worst is None:
+        return msgspec.structs.replace(finding, observed=observed, expected=fallback)
+    return msgspec.structs.replace(
+        finding,
+        observed=observed,
+        layer=worst.layer,
+        expected=worst.expected,
+        threshold=worst.threshold,
+        reason=worst.reason,
+        detail=worst.detail,
+    )
+
+
+def confidence_of(value: Value, worst: Judged | None) -> Confidence:
+    """How far the figure is to be trusted: many quiet samples, or few or noisy ones.
+
+    A count of faults is exact, and what was seen again in a retest is surer.
+    """
+    if worst is not None and worst.threshold == 0:
+        return "high"
+    noisy = value.noise is not None and value.noise > NOISY
+    if noisy or value.samples < FEW_SAMPLES:
+        return "low" if value.attempts == 1 else "medium"
+    return "high" if value.samples >= ENOUGH_SAMPLES or value.attempts > 1 else "medium"
