@@ -14,12 +14,24 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ..cluster import Cluster, Node, RankContext, Trial
-from ..evidence import AnyReading, Fill, Missing, Observed, reading
+from ..evidence import AnyReading, Fill, Missing, Noticed, Observed, reading
 from ..evidence.records import Reason
 from ..readers.fio import Report
 from ..sensors.files import content_or_empty
 from ..sensors.storage import mount_of, parse_mountinfo
-from .fio_job import Answer, Phase, Trouble, command, judge, operations, reason_of, run_fio, work_folder
+from .fio_job import (
+    Answer,
+    Phase,
+    Trouble,
+    command,
+    judge,
+    make_folder,
+    operations,
+    reason_of,
+    remove,
+    remove_old,
+    run_fio,
+)
 from .protocol import Plan
 
 RATES: dict[Phase, str] = {
@@ -30,7 +42,7 @@ RATES: dict[Phase, str] = {
 P99 = "filesystem.write_p99"
 FEWEST_CALLS_FOR_P99 = 100  # a 99th percentile of fewer is their maximum under another name
 NO_DEVICE = ("tmpfs", "ramfs")  # newer kernels let O_DIRECT through there, and measure memory
-_MARGIN_S = 15  # fio is ended this long before the trial's deadline, so that its files can be removed
+_MARGIN_S = 30  # after fio's time is up: 3 s until it is given up, 20 s to remove its files
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,17 +100,17 @@ def measure(context: RankContext, params: Mapping[str, Any]) -> list[AnyReading]
     if trouble := _not_possible(context.scratch, params):
         return [_missing(metric, subject, *trouble) for metric in Filesystem.metrics]
     ends = time.monotonic() + float(params["limit_s"])
+    remove_old(context.scratch, context.node)
     samples: dict[Phase, list[Answer]] = {phase: [] for phase in RATES}
-    try:
-        for _ in range(int(params["repeats"])):
-            with work_folder(context.scratch, context.node) as folder:
-                answers = _one_pass(folder, params, ends)
-                for phase in RATES:
-                    samples[phase].append(answers[phase])
-    except OSError as error:
-        trouble = reason_of(error.errno or 0), f"{error.strerror}: {context.scratch}"
-        return [_missing(metric, subject, *trouble) for metric in Filesystem.metrics]
-    return _readings(subject, samples)
+    left: list[AnyReading] = []
+    for _ in range(int(params["repeats"])):
+        folder = make_folder(context.scratch, context.node, ends - time.monotonic())
+        answers = _one_pass(folder, params, ends) if isinstance(folder, Path) else dict.fromkeys(RATES, folder)
+        if isinstance(folder, Path) and not remove(folder):
+            left.append(Noticed(kind="note", subject=subject, severity="warning", detail=f"files are left in {folder}"))
+        for phase in RATES:
+            samples[phase].append(answers[phase])
+    return _readings(subject, samples) + left
 
 
 def _not_possible(scratch: Path, params: Mapping[str, Any]) -> Trouble | None:

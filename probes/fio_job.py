@@ -1,4 +1,4 @@
-"""Running fio: its command line, one run under a limit, and whether what came back is a result.
+"""Running fio: its folder, its command line, one run under a limit, and whether what came back is a result.
 
 `command` and `judge` are pure. What fio printed is read by readers/fio.py.
 """
@@ -7,12 +7,10 @@ import errno
 import os
 import shutil
 import subprocess
-import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from ..evidence.records import Reason
 from ..readers.fio import FioError, Operation, Report, parse
@@ -20,6 +18,8 @@ from ..readers.fio import FioError, Operation, Report, parse
 Phase = Literal["write", "read", "direct_write"]
 Trouble = tuple[Reason, str]
 Answer = Report | Trouble
+# Tools that sit in the kernel, kept so that they are reaped when they come out: nobody waits for them.
+left_behind: list[subprocess.Popen[bytes]] = []
 _PREFIX = "hwlottery-fio"
 _OLD_S = 3600  # a folder this old was left behind by a run that was killed
 _REASONS: dict[int, Reason] = {
@@ -57,37 +57,51 @@ def command(phase: Phase, folder: Path, params: Mapping[str, Any]) -> list[str]:
 
 
 def run_fio(words: list[str], limit_s: float) -> str | Trouble:
-    """fio's report and what it complained of, as text. A fio that does not end in time is killed; one that sits in the
-    kernel is left behind, for nothing can end it and nothing may wait for it."""
-    ender = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []  # fio dies with its rank
+    """fio's report and what it complained of, as text."""
     # The report goes to memory: a full disk must not cost the report that says so.
     with os.fdopen(os.memfd_create("fio-report"), "r+") as report:
-        output = f"--output=/proc/self/fd/{report.fileno()}"
-        with os.fdopen(os.memfd_create("fio-complaints"), "r+") as complaints:
-            process = subprocess.Popen(
-                [*ender, *words, output],
-                stdin=subprocess.DEVNULL,
-                stdout=complaints,
-                stderr=complaints,
-                pass_fds=[report.fileno()],
-            )
-            if trouble := _wait(process, limit_s):
-                return trouble
-            report.seek(0)
-            complaints.seek(0)
-            return complaints.read() + report.read()
+        ran = run_tool([*words, f"--output=/proc/self/fd/{report.fileno()}"], limit_s, report.fileno())
+        if not isinstance(ran, Ran):
+            return ran
+        report.seek(0)
+        return ran.said + report.read()
 
 
-def _wait(process: subprocess.Popen[bytes], limit_s: float) -> Trouble | None:
+class Ran(NamedTuple):
+    """A tool that ended: its exit status, and what it printed on either stream."""
+
+    status: int
+    said: str
+
+
+def run_tool(words: list[str], limit_s: float, *handed_on: int) -> Ran | Trouble:
+    """Run a tool that may touch a broken filesystem. One that does not end in time is killed; one that sits in the
+    kernel is left behind, for nothing can end it and nothing may wait for it."""
+    if limit_s <= 0:
+        return "timeout", f"no time was left for {words[0]}"
+    left_behind[:] = [process for process in left_behind if process.poll() is None]
+    ender = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []  # the tool dies with its rank
+    with os.fdopen(os.memfd_create("said"), "r+", errors="replace") as said:
+        process = subprocess.Popen(
+            [*ender, *words], stdin=subprocess.DEVNULL, stdout=said, stderr=said, pass_fds=handed_on
+        )
+        if trouble := _wait(process, limit_s, words[0]):
+            return trouble
+        said.seek(0)
+        return Ran(process.returncode, said.read())
+
+
+def _wait(process: subprocess.Popen[bytes], limit_s: float, name: str) -> Trouble | None:
     try:
-        process.wait(max(0.1, limit_s))
+        process.wait(limit_s)
     except subprocess.TimeoutExpired:
         process.kill()
         try:
             process.wait(3)
         except subprocess.TimeoutExpired:
-            return "timeout", f"fio sits in the kernel after {limit_s:.0f} s and cannot be ended"
-        return "timeout", f"fio did not end within {limit_s:.0f} s"
+            left_behind.append(process)
+            return "timeout", f"{name} sits in the kernel after {limit_s:.0f} s and cannot be ended"
+        return "timeout", f"{name} did not end within {limit_s:.0f} s"
     return None
 
 
@@ -125,14 +139,38 @@ def reason_of(code: int) -> Reason:
     return _REASONS.get(code, "raised")
 
 
-@contextmanager
-def work_folder(scratch: Path, node: str) -> Iterator[Path]:
-    """A folder of this node's own on the scratch filesystem, removed with all in it; also what a killed run left."""
+def make_folder(scratch: Path, node: str, limit_s: float) -> Path | Trouble:
+    """A folder of this node's own on the scratch filesystem. Made by a tool: a filesystem that hangs then holds the
+    tool and not the rank."""
+    ran = run_tool(["mktemp", "-d", "-p", str(scratch), f"{_PREFIX}-{node}-XXXXXX"], limit_s)
+    if not isinstance(ran, Ran):
+        return ran
+    said = ran.said.strip()
+    if ran.status:
+        closed = any(os.strerror(code) in said for code, reason in _REASONS.items() if reason == "closed_to_tenant")
+        return "closed_to_tenant" if closed else "raised", said[-1000:] or f"mktemp failed ({ran.status})"
+    return Path(said)
+
+
+def remove(folder: Path, limit_s: float = 20.0) -> bool:
+    """Remove a folder with all in it. Whether it is gone: where the filesystem hangs, `rm` stays in the kernel, and
+    goes on when the filesystem does, though its rank may be gone by then."""
+    process = subprocess.Popen(
+        ["rm", "-rf", "--", str(folder)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        process.wait(limit_s)
+    except subprocess.TimeoutExpired:
+        left_behind.append(process)
+    return process.returncode == 0 and not folder.exists()
+
+
+def remove_old(scratch: Path, node: str) -> None:
+    """Remove what a run of this node that was killed left behind."""
     for old in scratch.glob(f"{_PREFIX}-{node}-*"):
         if time.time() - old.lstat().st_mtime > _OLD_S:
-            shutil.rmtree(old, ignore_errors=True)
-    folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}-{node}-", dir=scratch))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+            remove(old)

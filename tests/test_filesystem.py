@@ -15,7 +15,7 @@ from hwlottery.cluster import Cluster, Node, Rank, RankContext
 from hwlottery.evidence import Missing, Observed, Reading, metric, parse_subject
 from hwlottery.probes import filesystem
 from hwlottery.probes.filesystem import Filesystem, FilesystemSettings, measure, rate
-from hwlottery.probes.fio_job import command, judge, run_fio, work_folder
+from hwlottery.probes.fio_job import command, judge, left_behind, make_folder, remove, remove_old, run_fio
 from hwlottery.readers.fio import Job, Operation, Report
 
 needs_fio = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed: apt-get install fio")
@@ -94,8 +94,9 @@ def test_a_real_disk_gives_rates_and_nothing_is_left_behind(tmp_path):
 
 @needs_fio
 def test_memory_has_no_device_to_write_directly_to():
-    with work_folder(Path("/dev/shm"), "test") as scratch:
-        readings = run(scratch, mib_per_rank=16)
+    scratch = make_folder(Path("/dev/shm"), "test", 10)
+    readings = run(scratch, mib_per_rank=16)
+    assert remove(scratch)
     for name in ("filesystem.direct_write_rate", "filesystem.read_rate"):
         assert (missing(readings, name).reason, "tmpfs" in missing(readings, name).detail) == ("unsupported", True)
 
@@ -153,6 +154,44 @@ def test_a_read_only_filesystem_is_closed(tmp_path):
     assert "Read-only" in readings[0].detail
 
 
+@pytest.fixture
+def disk(tmp_path):
+    """A small ext4 of its own on a loop device, thawed and unmounted at the end."""
+    if os.geteuid():
+        pytest.skip("a loop device needs root")
+    image, mounted = tmp_path / "image", tmp_path / "disk"
+    mounted.mkdir()
+    with image.open("wb") as file:
+        file.truncate(300 << 20)
+    subprocess.run(["mkfs.ext4", "-q", "-F", image], check=True)
+    subprocess.run(["mount", "-o", "loop", image, mounted], check=True)
+    yield mounted
+    subprocess.run(["fsfreeze", "-u", mounted], check=False, capture_output=True)
+    for _ in range(50):  # what hung ends now, and lets go
+        if subprocess.run(["umount", mounted], check=False, capture_output=True).returncode == 0:
+            break
+        time.sleep(0.1)
+
+
+@needs_fio
+@pytest.mark.root
+def test_a_filesystem_that_froze_holds_the_tool_and_not_the_rank(disk):
+    folder = make_folder(disk, "n01", 10)
+    assert not isinstance(run_fio(command("write", folder, trial(disk, mib_per_rank=16).params), 20), tuple)
+    subprocess.run(["fsfreeze", "-f", disk], check=True)
+    began = time.monotonic()
+    reason, detail = run_fio(command("direct_write", folder, trial(disk, mib_per_rank=16).params), 1)
+    assert (reason, "sits in the kernel" in detail) == ("timeout", True)
+    assert make_folder(disk, "n01", 0.5)[0] == "timeout"
+    assert not remove(folder, 0.5)
+    assert time.monotonic() - began < 20
+    subprocess.run(["fsfreeze", "-u", disk], check=True)
+    for process in left_behind:  # once the filesystem goes on, so do they, and rm ends its work
+        process.wait(20)
+    assert len(left_behind) == 3
+    assert not folder.exists()
+
+
 def test_a_scratch_that_is_not_there_is_said(tmp_path):
     readings = run(tmp_path / "none")
     assert {type(item) for item in readings} == {Missing}
@@ -165,6 +204,10 @@ def test_a_fio_that_hangs_is_ended_and_is_no_number(fake_fio, tmp_path):
     reason, detail = run_fio(["fio"], 0.5)
     assert time.monotonic() - began < 5
     assert (reason, detail) == ("timeout", "fio did not end within 0 s")
+
+
+def test_no_tool_is_started_when_the_time_is_up():
+    assert run_fio(["no-such-tool"], -1.0) == ("timeout", "no time was left for no-such-tool")
 
 
 def test_a_failed_job_is_a_reason_with_fios_own_words(fake_fio, tmp_path, recorded):
@@ -221,10 +264,10 @@ def test_what_a_killed_run_left_is_removed_once_it_is_old_and_only_this_nodes(tm
         (folder / "ckpt.0.0").write_text("x")
     for folder in (old, other):
         os.utime(folder, (time.time() - 7200,) * 2)
-    with work_folder(tmp_path, "n01"):
-        assert not old.exists()
-        assert fresh.exists()
-        assert other.exists()
+    remove_old(tmp_path, "n01")
+    assert not old.exists()
+    assert fresh.exists()
+    assert other.exists()
 
 
 def test_every_number_of_the_profile_reaches_fio(tmp_path):
