@@ -88,7 +88,7 @@ def _trial(node: Node, settings: FilesystemSettings) -> Trial:
         function="filesystem:measure",
         ranks=node.ranks[:1],
         params=params,
-        expected_s=2 + moved / 300,
+        expected_s=2 + moved / (10 * settings.slowest_mb_per_s),
         deadline_s=limit_s + _MARGIN_S,
         fills=tuple(Fill(metric=metric, subject=node.filesystem) for metric in Filesystem.metrics),
     )
