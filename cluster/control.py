@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ..evidence import AnyReading
+from ..evidence import AnyReading, RunError
 from .identity import Identity, new_identity
 from .node import NodeConfig, abort_here, call_here, perform_here, prepare_here
 from .node_main import Summons
@@ -75,11 +75,14 @@ class ControlPlane:
             "dashboard": False,
             "dashboard_address": "127.0.0.1:0",
         }
-        self._cluster = SpecCluster(
-            workers={}, scheduler={"cls": Scheduler, "options": options}, security=security, silence_logs=False
-        )
-        self._cluster.sync(_stop_http, self._cluster.scheduler)
-        self._client = Client(self._cluster, security=security, set_as_default=False)
+        try:
+            self._cluster = SpecCluster(
+                workers={}, scheduler={"cls": Scheduler, "options": options}, security=security, silence_logs=False
+            )
+            self._cluster.sync(_stop_http, self._cluster.scheduler)
+            self._client = Client(self._cluster, security=security, set_as_default=False)
+        except (OSError, RuntimeError) as error:
+            raise RunError(f"the control plane cannot start on {host}: {error} (hwlottery doctor may know)") from error
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._logs: dict[str, Path] = {}
         self._lost: dict[str, str] = {}

@@ -23,6 +23,7 @@ class Live:
             TimeElapsedColumn(),
             console=console,
             transient=True,
+            refresh_per_second=2,  # drawing costs CPU on a machine that is being measured
             disable=not console.is_terminal,
         )
         self._task = self._bar.add_task("starting", total=None, left="")

@@ -9,6 +9,8 @@ from ..cluster import Cluster, Finished, Round
 from ..probes.profiles import Profile
 from ..probes.protocol import Probe
 
+ALWAYS = "inventory"
+
 
 class ProbePreview(Struct, frozen=True, kw_only=True):
     """One probe's part: rounds and trials, and seconds with all ranks of a round at once. None where it is skipped."""
@@ -64,9 +66,14 @@ def preview(
     )
 
 
+def wanted(probe: str, only: tuple[str, ...]) -> bool:
+    """Whether --only leaves a probe in. Inventory always stays: plans, tiers and uniformity need its facts."""
+    return not only or probe in only or probe == ALWAYS
+
+
 def _of_probe(probe: Probe, profile: Profile, cluster: Cluster, only: tuple[str, ...]) -> ProbePreview:
     settings = profile.settings(probe.name, cluster.device)
-    if settings is None or (only and probe.name not in only):
+    if settings is None or not wanted(probe.name, only):
         return ProbePreview(probe=probe.name, skipped=True)
     rounds = list(_rounds(probe, cluster, settings))
     return ProbePreview(

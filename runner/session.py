@@ -31,7 +31,7 @@ from ..probes import PROBES
 from ..probes.profiles import Profile
 from ..probes.protocol import Probe
 from .identify import Identified, differences, identify_here
-from .preview import preview
+from .preview import preview, wanted
 from .progress import Progress
 from .telemetry import TelemetryFiles, take_windows_here
 from .trial_records import plan_record, recorded_outcomes, result_records, skipped, trial_id
@@ -138,7 +138,7 @@ class Session:
         self._note_lost(plane)
         cluster = self._current_cluster(plane)
         settings = self.profile.settings(probe.name, header.device)
-        if settings is None or (header.only and probe.name not in header.only):
+        if settings is None or not wanted(probe.name, header.only):
             why = f"profile {self.profile.name}" if settings is None else f"--only {' '.join(header.only)}"
             self._skip(probe, f"left out by {why}")
             return
