@@ -1,9 +1,10 @@
 """What the probes' measuring path costs: probe and bare loop, turn by turn in one run.
 
-The two take turns and the best turn of each counts: what else runs on the machine slows single turns, a cost of the
-path all of them.
+The two take turns and the upper quartile of each counts: what else runs on the machine slows single turns, a cost of
+the path all of them.
 """
 
+import itertools
 import multiprocessing
 import statistics
 import tempfile
@@ -40,15 +41,15 @@ def matmul_ratio() -> float:
     context = RankContext(subject="here/slot0", node="here", device_name="cpu", subjects=("here/slot0",))
     params = {"dtype": "fp32", "shapes": [(SIDE, SIDE, SIDE)], "seconds": 0.4, "seed": 1}
 
-    def probe() -> float:
+    def probe() -> list[float]:
         (reading,) = sustained(context, params)
         assert isinstance(reading, Reading)
-        return max(reading.samples)
+        return list(reading.samples)
 
     a, b, c = torch.randn(SIDE, SIDE), torch.randn(SIDE, SIDE).t(), torch.empty(SIDE, SIDE)
 
-    def bare() -> float:
-        return max(_bare_rate(a, b, c) for _ in range(4))
+    def bare() -> list[float]:
+        return [_bare_rate(a, b, c) for _ in range(4)]
 
     return _ratio(probe, bare)
 
@@ -60,13 +61,14 @@ def _bare_rate(a: Any, b: Any, c: Any, times: int = 4) -> float:
     start = time.perf_counter()
     for _ in range(times):
         torch.mm(a, b, out=c)
-    return 2 * SIDE**3 * times / (time.perf_counter() - start) / 1e12
+    return 2.0 * SIDE * SIDE * SIDE * times / (time.perf_counter() - start) / 1e12
 
 
-def _ratio(probe: Callable[[], float], bare: Callable[[], float]) -> float:
-    """The probe's best turn over the bare loop's."""
+def _ratio(probe: Callable[[], list[float]], bare: Callable[[], list[float]]) -> float:
+    """Upper quartile of the probe's samples over that of the bare loop's."""
     turns = [(probe(), bare()) for _ in range(TURNS)]
-    return max(one for one, _ in turns) / max(other for _, other in turns)
+    ours, theirs = ([sample for samples in side for sample in samples] for side in zip(*turns, strict=True))
+    return statistics.quantiles(ours, n=4)[2] / statistics.quantiles(theirs, n=4)[2]
 
 
 def all_reduce_ratio() -> float:
@@ -94,16 +96,17 @@ def _both_loops(store: str, rank: int) -> float:
     reduction = make_reduction(context, BYTES, "fp32")
     buffer = torch.ones(BYTES // 4)
 
-    def probe() -> float:
+    def probe() -> list[float]:
         durations, _ = timed_iterations(context, reduction, 5)
-        return 1 / statistics.fmean(max(each) for each in durations)
+        return [1 / max(each) for each in durations]
 
-    def bare(times: int = 5) -> float:
+    def bare() -> list[float]:
         dist.barrier()
-        start = time.perf_counter()
-        for _ in range(times):
+        marks = [time.perf_counter()]
+        for _ in range(5):
             dist.all_reduce(buffer)
-        return times / (time.perf_counter() - start)
+            marks.append(time.perf_counter())
+        return [1 / (end - start) for start, end in itertools.pairwise(marks)]
 
     ratio = _ratio(probe, bare)
     dist.destroy_process_group()

@@ -1,6 +1,8 @@
 """all_reduce: every element is checked, figures follow from the ranks' times, and a lone rank is no measurement."""
 
 import dataclasses
+import os
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,7 +14,7 @@ from hwlottery.evidence import Missing, Observed, Reading
 from hwlottery.probes import all_reduce, reduction
 from hwlottery.probes.all_reduce import AllReduce, AllReduceSettings
 from hwlottery.probes.by_hand import call, gang, one_node, trials_of, values_of
-from hwlottery.probes.collective_settings import nccl_debug_env
+from hwlottery.probes.collective_settings import nccl_debug_env, settings_in_force
 from hwlottery.readers.nccl_settings import nccl_settings
 
 SMALL = AllReduceSettings(sizes_kib=(8, 256), warm_ups=1, iterations=4, batched=3)
@@ -176,3 +178,19 @@ def test_what_nccl_does_not_say_is_left_out() -> None:
 def test_one_way_without_gpudirect_is_no_gpudirect() -> None:
     mixed = "a [0] via NET/IB/0/GDRDMA\nb [send] via NET/Socket/1\nc [receive] via NET/IB/0/GDRDMA\n"
     assert nccl_settings(mixed)["gpudirect"] is False
+
+
+def test_what_nccl_wrote_of_this_process_is_read_once_and_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / f"hwlottery-nccl.h7.{os.getpid()}.log"
+    own.write_text(SAID)
+    other = tmp_path / f"hwlottery-nccl.h7.{os.getpid() + 1}.log"
+    other.write_text("NCCL version 9.9.9+cuda99.9")
+    monkeypatch.setenv("NCCL_DEBUG_FILE", nccl_debug_env(str(tmp_path))["NCCL_DEBUG_FILE"])
+    monkeypatch.setattr(torch.distributed, "get_backend", lambda: "nccl")
+    monkeypatch.setattr(torch.cuda.nccl, "version", lambda: (2, 27, 5))
+    found = settings_in_force()
+    assert (found["backend"], found["version"], found["algorithm"]) == ("nccl", "2.27.3", "NVLS/SIMPLE")
+    assert [each.name for each in tmp_path.iterdir()] == [other.name]
+    assert settings_in_force() == {"backend": "nccl", "version": "2.27.5"}

@@ -14,7 +14,7 @@ from hwlottery.probes import matmul, products
 from hwlottery.probes.by_hand import call, gang, one_node, trials_of, values_of
 from hwlottery.probes.llc import cache_flush_bytes, last_level_cache_bytes
 from hwlottery.probes.matmul import Matmul, MatmulSettings
-from hwlottery.probes.timing import HostClock, back_to_back, timed_each
+from hwlottery.probes.timing import HostClock, back_to_back, clock_of, timed_each
 
 SMALL = MatmulSettings(
     dtypes=("fp32", "bf16", "fp8"),
@@ -145,6 +145,16 @@ def test_operands_are_spread_around_zero_and_the_product_is_right() -> None:
     assert (a > 0).any()
 
 
+def test_the_fp8_product_is_the_product_but_for_its_rounding() -> None:
+    """torch has the same call on CPUs, slowly: it is made as on an accelerator."""
+    generator = torch.Generator().manual_seed(3)
+    a, b = torch.randn(64, 32, generator=generator), torch.randn(48, 32, generator=generator)
+    product = products._fp8_product(HERE, (64, 48, 32), a, b)
+    assert product.run() is product.out
+    assert torch.allclose(product.out.float(), a @ b.t(), atol=2.0)
+    assert torch.corrcoef(torch.stack([product.out.float().flatten(), (a @ b.t()).flatten()]))[0, 1] > 0.99
+
+
 def test_the_rate_is_two_m_n_k_over_the_time() -> None:
     product = products.make_product(HERE, "fp32", (64, 32, 16), seed=3)
     rate = matmul._rate(HERE, product, [1e-6], "burst")
@@ -173,6 +183,30 @@ def test_back_to_back_gives_seconds_a_call() -> None:
     times = back_to_back(HostClock(), lambda: time.sleep(0.005), seconds=0.05, calls=2)
     assert len(times) >= 3
     assert 0.005 <= statistics.median(times) < 0.05
+
+
+def test_marks_on_a_gpu_are_events_on_its_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in for torch's events, whose times are in milliseconds."""
+    reached: list[float] = []
+
+    class Event:
+        def __init__(self, *, enable_timing: bool) -> None:
+            assert enable_timing
+
+        def record(self) -> None:
+            self.at_ms = 250.0 * len(reached)
+            reached.append(self.at_ms)
+
+        def synchronize(self) -> None:
+            assert self.at_ms in reached
+
+        def elapsed_time(self, end: "Event") -> float:
+            return end.at_ms - self.at_ms
+
+    monkeypatch.setattr(torch.cuda, "Event", Event)
+    assert isinstance(clock_of(HERE), HostClock)
+    on_gpu = dataclasses.replace(HERE, device_name="cuda:0")
+    assert timed_each(clock_of(on_gpu), lambda: None, 3) == [0.25, 0.25, 0.25]
 
 
 def test_the_cache_is_read_from_linux_and_unknown_stays_unknown(tmp_path: object) -> None:

@@ -2,8 +2,9 @@
 
 import msgspec
 import pytest
+import torch
 
-from hwlottery.cluster import Cluster
+from hwlottery.cluster import Cluster, RankContext
 from hwlottery.evidence import Missing, Observed, Reading
 from hwlottery.probes import memory
 from hwlottery.probes.by_hand import call, gang, one_node, trials_of, values_of
@@ -66,6 +67,25 @@ def test_a_cpu_has_no_link_to_measure() -> None:
         fill.metric for trial in trials_of(Memory(), one_node("cpu", 1, "/tmp"), SMALL) for fill in trial.fills
     }
     assert announced.isdisjoint(memory.LINK)
+
+
+def test_a_link_brings_exactly_what_was_announced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the CPU, where no memory can be pinned: the code is that of the accelerator."""
+    empty = torch.empty
+
+    def unpinned(*size: int, **how: object) -> torch.Tensor:
+        how.pop("pin_memory", None)
+        return empty(*size, **how)
+
+    monkeypatch.setattr(torch, "empty", unpinned)
+    links = [trial for trial in trials_of(Memory(), one_node("cuda", 1, "/tmp"), SMALL) if "link" in trial.function]
+    context = RankContext(subject="here/gpu0", node="here", device_name="cpu", subjects=("here/gpu0",))
+    for trial in links:
+        params = {**trial.params, "bytes": 1 << 16}
+        announced = {(metric, dict(key)["load"]) for metric, _, key in values_of(trial.fills)}
+        brought = memory.link(context, params)
+        assert {(metric, dict(key)["load"]) for metric, _, key in values_of(brought)} == announced
+        assert all(isinstance(each, Reading) and len(each.samples) == 3 for each in brought)
 
 
 @pytest.mark.parametrize(("text", "cpus"), [("0-3,8\n", {0, 1, 2, 3, 8}), ("5", {5}), ("\n", set())])
