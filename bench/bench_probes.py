@@ -61,7 +61,8 @@ def _bare_rate(a: Any, b: Any, c: Any, times: int = 4) -> float:
     start = time.perf_counter()
     for _ in range(times):
         torch.mm(a, b, out=c)
-    return 2.0 * SIDE * SIDE * SIDE * times / (time.perf_counter() - start) / 1e12
+    flops = 2.0 * SIDE * SIDE * SIDE * times
+    return flops / (time.perf_counter() - start) / 1e12
 
 
 def _ratio(probe: Callable[[], list[float]], bare: Callable[[], list[float]]) -> float:
