@@ -173,6 +173,7 @@ def busy(context: RankContext) -> Iterator[Callable[[], None]]:
     are waited for."""
     import torch
 
+    torch.cuda.set_device(context.device)
     matrix = torch.randn(4096, 4096, device=context.device, dtype=torch.float16)
     product = torch.empty_like(matrix)
     on_host = torch.empty(32 << 20, dtype=torch.uint8, pin_memory=True)

@@ -9,6 +9,7 @@ from ..evidence import Observed
 from ..evidence.records import Reason, Scalar
 
 ROOT = Path("/")
+_UNSUPPORTED = ("NVML: Not Supported", "no NVML")
 _CLOSED = ("Permission denied", "Operation not permitted", "NVML: Insufficient Permissions")
 
 
@@ -22,7 +23,7 @@ class Unreadable(Struct, frozen=True):
         """The reason it gives a metric that needed it."""
         if self.why.startswith(_CLOSED):
             return "closed_to_tenant"
-        return "unsupported" if self.why.startswith("NVML: Not Supported") else "not_returned"
+        return "unsupported" if self.why.startswith(_UNSUPPORTED) else "not_returned"
 
 
 Found = Scalar | Unreadable

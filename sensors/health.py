@@ -40,7 +40,7 @@ class Marks(Struct, frozen=True, kw_only=True):
     cost_s: float
     cpu: CpuTimes | None
     gpus: dict[str, GpuCounters]
-    links: dict[str, dict[str, int]]
+    links: dict[str, int]  # how often each NIC's link has gone down
 
 
 class Watched:

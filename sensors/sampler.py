@@ -17,7 +17,7 @@ from .gpu_sensors import GpuCounters, GpuSensors
 from .health import Marks, Watched, readings_of
 from .host_sensors import CpuTimes, HostSensors
 from .kernel_log import KernelLog, Xid
-from .links import counters as link_counters
+from .links import falls_so_far
 from .nvml import Nvml, open_nvml
 from .processes import callers
 from .windows import Sample, Window, WindowBook, fold
@@ -165,7 +165,7 @@ class Sampler:
 
     def _marks(self, times: CpuTimes | None) -> Marks:
         gpus: dict[str, GpuCounters] = self._gpus.counters() if self._gpus else {}
-        links = link_counters(self._root)
+        links = falls_so_far(self._root)
         return Marks(at=time.monotonic(), cost_s=time.thread_time(), cpu=times, gpus=gpus, links=links)
 
     def _failed(self, error: Exception) -> None:

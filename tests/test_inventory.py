@@ -27,7 +27,7 @@ from hwlottery.sensors.host import (
     parse_meminfo,
 )
 from hwlottery.sensors.identity import hardware_identity, identity_parts, is_identity, machine
-from hwlottery.sensors.links import counters, link_falls, nics, parse_rate
+from hwlottery.sensors.links import falls_so_far, link_falls, nics, parse_rate
 from hwlottery.sensors.nvml import Nvml, named_reasons, open_nvml, visible
 from hwlottery.sensors.pci import acs_redirect
 from hwlottery.sensors.processes import foreign_facts, own_pids
@@ -76,6 +76,7 @@ HGX = {
     "sys/class/net/ibs0/device": "-> ../../../../" + f"{PCI}/0000:18:00.0",
     "sys/class/net/ibs0/address": "00:00:10:27:fe:80:00:00",
     "sys/class/net/ibs0/mtu": "4092",
+    "sys/class/net/ibs0/carrier_down_count": "2",
     "sys/class/net/eno1/device/uevent": "",
     "sys/class/net/eno1/address": "7c:c2:55:01:02:03",
     "sys/class/net/eno1/speed": "-1",
@@ -380,12 +381,13 @@ def test_infiniband_rates_are_read(rate, bits):
 
 def test_a_link_that_fell_is_seen_as_a_difference_of_counters(tree):
     root = tree(HGX)
-    before = counters(root)
+    before = falls_so_far(root)
+    assert before == {"mlx5_0": 5, "eno1": 1}  # its port and its network interface together
     assert link_falls(before, before) == {}
     (root / "sys/class/infiniband/mlx5_0/ports/1/counters/link_downed").write_text("5\n")
-    assert link_falls(before, counters(root)) == {"mlx5_0": 2}
+    assert link_falls(before, falls_so_far(root)) == {"mlx5_0": 2}
     (root / "sys/class/infiniband/mlx5_0/ports/1/counters/link_downed").write_text("0\n")
-    assert link_falls(before, counters(root)) == {}
+    assert link_falls(before, falls_so_far(root)) == {}
 
 
 def test_governors_that_differ_are_all_named(tree):

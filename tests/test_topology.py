@@ -15,6 +15,7 @@ from hwlottery.probes.topology import (
     distances,
     gpu_link,
     look,
+    look_at_gpu,
     look_at_nics,
     seen,
 )
@@ -140,6 +141,13 @@ def test_one_sample_that_could_not_be_read_spoils_the_reading():
     assert (type(spoilt), spoilt.reason) == (Missing, "closed_to_tenant")
     assert as_reading("topology.pcie_width", "n01/gpu0", []).reason == "not_returned"
     assert as_reading("topology.pcie_width", "n01/gpu0", [16, 8]).samples == (16.0, 8.0)
+
+
+def test_a_gpu_that_nvml_does_not_know_is_unsupported():
+    context = RankContext(subject="n01/gpu0", node="n01", device_name="cuda:0")
+    readings = look_at_gpu(context, None, {}, 0.0)
+    assert {item.reason for item in readings} == {"unsupported"}
+    assert [item.metric for item in readings] == list(Topology.metrics)
 
 
 def test_a_nic_that_vanished_since_inventory_is_missing():
