@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import sys
 import tempfile
 import threading
@@ -80,11 +81,12 @@ def main(arguments: list[str] | None = None) -> int:
         print(json.dumps({"status": "not run", "reason": "no CUDA device", "torch": torch.__version__, "date": now()}))
         return 0
     check = Check(device=device)
-    watchdog = threading.Timer(LIMIT_S, _give_up, [check])
-    watchdog.daemon = True
-    watchdog.start()
-    _run(check)
-    watchdog.cancel()
+    with tempfile.TemporaryDirectory(prefix="hwlottery-gpu-check-") as scratch:
+        watchdog = threading.Timer(LIMIT_S, _give_up, [check, scratch])
+        watchdog.daemon = True
+        watchdog.start()
+        _run(check, scratch)
+        watchdog.cancel()
     print_check(check)
     return 1 if check.broken else 0
 
@@ -93,8 +95,8 @@ class _Plain(argparse.RawDescriptionHelpFormatter):
     """Help with the module's text as it stands."""
 
 
-def _run(check: Check) -> None:
-    with tempfile.TemporaryDirectory(prefix="hwlottery-gpu-check-") as scratch, group_of_one(check.device, scratch):
+def _run(check: Check, scratch: str) -> None:
+    with group_of_one(check.device, scratch):
         for trial in _trials(one_node(check.device, 1, scratch)):
             if time.monotonic() - check.started + trial.expected_s > LIMIT_S:
                 check.skip(trial)
@@ -111,11 +113,12 @@ def _trials(cluster: Cluster) -> Iterator[Trial]:
             yield from trials_of(probe, cluster, SETTINGS[cluster.device][probe.name])
 
 
-def _give_up(check: Check) -> None:
+def _give_up(check: Check, scratch: str) -> None:
     """The time is over and a probe hangs: say what there is, and end."""
     check.broken.append(f"still running after {LIMIT_S} s")
     print_check(check)
     sys.stdout.flush()
+    shutil.rmtree(scratch, ignore_errors=True)
     os._exit(1)
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import urllib.request
 import venv
 from pathlib import Path
@@ -112,7 +113,8 @@ def test_what_does_not_fit_into_the_time_is_not_begun(monkeypatch: pytest.Monkey
 def _run_with(call: object, monkeypatch: pytest.MonkeyPatch) -> Check:
     monkeypatch.setattr(gpu_check, "call", call)
     check = Check(device="cpu")
-    gpu_check._run(check)
+    with tempfile.TemporaryDirectory() as scratch:
+        gpu_check._run(check, scratch)
     return check
 
 
@@ -122,16 +124,17 @@ def test_a_broken_check_exits_with_one(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["status"] == "broken"
 
 
-def test_a_hang_ends_with_what_there_is() -> None:
+def test_a_hang_ends_with_what_there_is_and_leaves_nothing(tmp_path: Path) -> None:
     hang = (
         "import time; from hwlottery.probes import gpu_check; gpu_check.LIMIT_S = 1;"
-        "gpu_check._trials = lambda cluster: time.sleep(60)"
+        f"gpu_check._trials = lambda cluster: time.sleep(60); gpu_check.tempfile.tempdir = {str(tmp_path)!r}"
     )
     done = _check("--device", "cpu", before=hang)
     assert done.returncode == 1
     document = json.loads(done.stdout.splitlines()[-1])
     assert document["status"] == "broken"
     assert document["broken"] == ["still running after 1 s"]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_on_a_gpu_it_expects_to_end_well_before_six_minutes() -> None:
