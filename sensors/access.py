@@ -1,6 +1,7 @@
 """How far a tenant sees: the access tier of a node, found by what may be done here, not by who we are."""
 
 import os
+import re
 from pathlib import Path
 
 from msgspec import Struct
@@ -101,8 +102,8 @@ def _kernel_log_readable(device: Path) -> bool:
 def may_mount(status: str, uid_map: str) -> bool:
     """Whether /proc/self/status has CAP_SYS_ADMIN in force, in the machine's own user namespace: in another one it
     reaches no device."""
-    effective = [line.split()[1] for line in status.splitlines() if line.startswith("CapEff:")]
-    capable = bool(effective) and bool(int(effective[0], 16) >> _CAP_SYS_ADMIN & 1)
+    effective = re.search(r"^CapEff:\s*([0-9a-f]{1,16})$", status, re.MULTILINE)
+    capable = effective is not None and bool(int(effective[1], 16) >> _CAP_SYS_ADMIN & 1)
     return capable and uid_map.split() == ["0", "0", "4294967295"]
 
 

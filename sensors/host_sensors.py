@@ -33,7 +33,7 @@ def parse_stat(stat: str) -> tuple[float, float, float] | None:
     "cpu  user nice system idle iowait irq softirq steal guest guest_nice" (proc(5)); user contains guest.
     """
     words = stat.split("\n", 1)[0].split()
-    if len(words) < 9 or words[0] != "cpu":
+    if len(words) < 9 or words[0] != "cpu" or not all(word.isdecimal() for word in words[1:9]):
         return None
     user, nice, system, idle, waiting, irq, softirq, stolen = (int(word) * _TICK_S for word in words[1:9])
     busy = user + nice + system + irq + softirq
@@ -103,7 +103,7 @@ class ProcessRow(Struct, frozen=True, kw_only=True):
 def parse_process(pid: int, stat: str) -> ProcessRow | None:
     """A process's row. Its name, in parentheses, may hold blanks and parentheses: fields are counted after the last."""
     fields = stat.rpartition(")")[2].split()
-    if len(fields) < 20:
+    if len(fields) < 20 or not all(fields[place].isdecimal() for place in (1, 11, 12, 13, 14, 19)):
         return None
     own, children = (int(fields[11]) + int(fields[12])) * _TICK_S, (int(fields[13]) + int(fields[14])) * _TICK_S
     return ProcessRow(pid=pid, parent=int(fields[1]), start=int(fields[19]), own=own, children=children)

@@ -117,7 +117,7 @@ def parse_rate(rate: str | Unreadable) -> int | Unreadable:
     """The bit/s of "400 Gb/sec (4X NDR)"."""
     if isinstance(rate, Unreadable):
         return rate
-    found = re.match(r"([0-9.]+) Gb/sec", rate)
+    found = re.match(r"(\d+(?:\.\d+)?) Gb/sec", rate)
     return round(float(found[1]) * 1e9) if found else Unreadable(f"not a rate: {rate[:40]}")
 
 

@@ -9,7 +9,7 @@ _ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _NVIDIA = "0x10de"
 _DISPLAY = ("0x0300", "0x0302")  # VGA and 3D controllers; a GPU's audio and USB functions have other classes
 # Generation by transfer rate a lane, as `current_link_speed` has it ("32.0 GT/s PCIe").
-_SPEED = re.compile(r"([0-9.]+) GT/s")
+_SPEED = re.compile(r"(\d+(?:\.\d+)?) GT/s")
 
 
 def nvidia_gpus(root: Path = ROOT) -> list[str]:

@@ -25,11 +25,14 @@ from hwlottery.sensors.host import (
     numa_nodes,
     parse_cpuinfo,
     parse_meminfo,
+    parse_os_release,
 )
+from hwlottery.sensors.host_sensors import parse_process, parse_stat
 from hwlottery.sensors.identity import hardware_identity, identity_parts, is_identity, machine
+from hwlottery.sensors.kernel_log import parse_record
 from hwlottery.sensors.links import falls_so_far, link_falls, nics, parse_rate
 from hwlottery.sensors.nvml import Nvml, named_reasons, open_nvml, visible
-from hwlottery.sensors.pci import acs_redirect
+from hwlottery.sensors.pci import acs_redirect, parse_speed
 from hwlottery.sensors.processes import foreign_facts, own_pids
 from hwlottery.sensors.settings import clock_synchronised, governor, parse_choice
 from hwlottery.sensors.software import nccl, parse_driver, parse_torch_version, software_versions
@@ -517,6 +520,26 @@ def test_amazons_bare_metal_is_no_virtual_machine(tree):
 
 def test_the_marks_of_a_container_are_named(tree):
     assert container_signs(tree(DOCKER)) == ("/.dockerenv", "overlay root")
+
+
+PARSERS = (parse_cpuinfo, parse_meminfo, parse_mountinfo, parse_rate, parse_speed, parse_choice, parse_driver,
+           parse_torch_version, parse_os_release, parse_stat, parse_record, lambda text: parse_process(1, text),
+           lambda text: may_mount(text, text), lambda text: visible(text, UUIDS))  # fmt: skip
+WORDS = st.sampled_from(
+    ["cpu", "CapEff:", "0 0 4294967295", "MemTotal:", " kB", "GT/s", "Gb/sec", "1.2.3", "-1", "9" * 30, ") S", "[x]",
+     "processor : ", "physical id : x", " - ", "/", "\n", "4,1,x,-;NVRM: Xid (PCI:0): 1", "0x", "²", "GPU-", ","]
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("parse", PARSERS)
+@given(text=st.lists(WORDS | st.text(max_size=6), max_size=12).map(" ".join))
+def test_no_text_makes_a_parser_raise(parse, text):
+    parse(text)
+
+
+@given(st.binary(max_size=600).map(lambda tail: bytes(256) + tail))
+def test_no_configuration_space_makes_its_reader_raise(space):
+    assert acs_redirect(space) in (True, False, None)
 
 
 def acs(control: int) -> bytes:
