@@ -3,6 +3,7 @@
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -141,6 +142,7 @@ def short(subject: str) -> str:
     return subject.split("/", 1)[1] if parsed.kind in ("gpu", "slot", "numa") else subject
 
 
+@lru_cache(maxsize=2**16)
 def node_of(subject: str) -> str | None:
     """The node of a subject, or None for the cluster, a pair or what is no subject."""
     try:

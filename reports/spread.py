@@ -43,7 +43,8 @@ def spread_chart(group: Group, *, flagged: frozenset[str] = frozenset(), lines: 
     drawn = [*lines]
     if len(group.values) > 2:
         drawn.append(Line(value=group.median, label=f"median {figure(group.median, unit)}"))
-    marks = [dot_of(each, marked, several=len(_nodes(group.values)) > 1) for each in group.values]
+    several = len(_nodes(group.values)) > 1
+    marks = [dot_of(each, marked, several=several) for each in group.values]
     label = f"{title}. {group.metric.name} of {listed((each.subject for each in group.values), 8)}; table below."
     one = (
         "A dot is a subject's value, its bar the range of its samples."
