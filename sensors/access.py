@@ -34,12 +34,15 @@ class Access(Struct, frozen=True, kw_only=True):
 
     @property
     def confined(self) -> bool:
-        """Whether a container's walls are there. An image's leftover marks (/.dockerenv in a machine that was made
-        from one) do not count where the kernel's own threads are seen and everything is allowed."""
-        if self.kernel_threads is False:
-            return True
-        open_all_round = self.kernel_threads is True and self.privileged and self.pci_tree
-        return bool(self.container_signs) and not open_all_round
+        """Whether a container's walls are there.
+
+        Where the kernel's own threads are seen, one sign alone is a leftover: /.dockerenv in a machine made from an
+        image, an overlay as root on a diskless node. Both together are a container in the host's PID namespace, which
+        is no wall where everything is allowed.
+        """
+        if self.kernel_threads is not True:
+            return self.kernel_threads is False or bool(self.container_signs)
+        return len(self.container_signs) > 1 and not (self.privileged and self.pci_tree)
 
     @property
     def tier(self) -> Tier:

@@ -476,11 +476,13 @@ PLAIN = {
 }
 METAL = {"proc/2/comm": "kthreadd", "proc/cpuinfo": "processor: 0\nflags: fpu vme"}
 GUEST = {"proc/2/comm": "kthreadd", "proc/cpuinfo": "processor: 0\nflags: fpu hypervisor"}
+OVERLAY = "1 0 0:9 / / rw - overlay overlay rw,lowerdir=/x"
+HIDDEN = "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:5 / /proc rw - proc proc rw,hidepid=invisible"
 DOCKER = {
     "proc/2/comm": "bash",
     ".dockerenv": "",
     "proc/cpuinfo": "processor: 0\nflags: fpu",
-    "proc/self/mountinfo": "1 0 0:9 / / rw - overlay overlay rw,lowerdir=/x",
+    "proc/self/mountinfo": OVERLAY,
 }
 
 
@@ -494,7 +496,13 @@ DOCKER = {
         (PRIVILEGED | DOCKER, "container-root"),
         (PLAIN | DOCKER, "container"),
         (PRIVILEGED | GUEST | {".dockerenv": ""}, "vm-root"),  # a machine image made from a container image
-        (PLAIN | GUEST | {".dockerenv": ""}, "container"),
+        (PLAIN | GUEST | {".dockerenv": ""}, "vm"),
+        (PLAIN | METAL | {"proc/self/mountinfo": OVERLAY}, "bare"),  # a diskless node
+        (
+            PLAIN | METAL | {".dockerenv": "", "proc/self/mountinfo": OVERLAY},
+            "container",
+        ),  # in the host's PID namespace
+        (PLAIN | GUEST | {"proc/2/comm": "", "proc/self/mountinfo": HIDDEN}, "vm"),  # others' processes are hidden
         (PLAIN | DOCKER | {"proc/self/uid_map": "0 100000 65536"}, "container"),
     ],
 )
