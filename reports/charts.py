@@ -1,7 +1,6 @@
-"""The page's charts: one message each. Grey is for what is fine; colour means "look here"."""
+"""Dot charts: subjects beside each other. Grey is for what is fine; colour means "look here"."""
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 from typing import Any
 
 import altair as alt
@@ -10,12 +9,10 @@ from msgspec import Struct
 
 from .numbers import figure
 from .plain_text import natural
-from .svg import BAD, BAND, BLUE, FINE, GREEN, INK, MUTED, PINK, SKY, draw, inline
+from .svg import BAD, FINE, INK, MUTED, draw, inline
 
 WIDTH = 800
 MOST_ROWS = 24  # beyond that one row a subject is too tall
-PART_COLOURS = (SKY, BLUE, GREEN, PINK)
-PART_CLASSES = ("sky", "blue", "green", "pink")
 
 
 class Dot(Struct, frozen=True, kw_only=True):
@@ -115,100 +112,6 @@ def _range_of(ordered: Sequence[float], unit: str) -> list[Any]:
     return [band, dot, base.mark_text(color=MUTED, dy=-13).encode(x="value:Q", text="told:N")]
 
 
-class Point(Struct, frozen=True, kw_only=True):
-    """A point of a curve: its place on the axis in words, its value, and the range of its samples."""
-
-    place: str
-    value: float
-    low: float
-    high: float
-
-
-def curves(named: Sequence[tuple[str, Sequence[Point], bool]], *, unit: str, x: str, y: str, label: str) -> Markup:
-    """A curve a subject over places in order. One subject shows its min-max band; marked ones stand in colour."""
-    places = list(dict.fromkeys(point.place for _, points, _ in named for point in points))
-    layers = []
-    for name, points, marked in named:
-        rows = [_point_row(name, point, unit) for point in points]
-        layers += _one_curve(rows, places, marked=marked, alone=len(named) == 1, x=x, y=y)
-    return draw(alt.layer(*layers).properties(width=WIDTH, height=240), label=label)
-
-
-def _one_curve(rows: list[dict[str, Any]], places: list[str], *, marked: bool, alone: bool, x: str, y: str) -> Any:
-    base = alt.Chart(inline(rows))
-    across = alt.X("place:N", title=x, sort=places, axis=alt.Axis(labelAngle=0, grid=False, labelOverlap="greedy"))
-    up = alt.Y("value:Q", title=y, scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=5))
-    tone = BAD if marked else (INK if alone else FINE)
-    layers: list[Any] = []
-    if alone or marked:
-        layers.append(
-            base.mark_area(color=BAD if marked else BAND, opacity=0.5).encode(x=across, y="low:Q", y2="high:Q")
-        )
-    width = 2 if alone or marked else 1
-    layers.append(base.mark_line(color=tone, strokeWidth=width).encode(x=across, y=up))
-    if alone or marked:
-        layers.append(base.mark_circle(color=tone, size=50, opacity=1).encode(x=across, y=up, description="tip:N"))
-        last = alt.Chart(inline(rows[-1:]))
-        layers.append(last.mark_text(color=tone, align="right", dy=-12).encode(x=across, y=up, text="end:N"))
-    return layers
-
-
-def stacked(bars: Sequence[Sequence[float]], parts: Sequence[str], *, unit: str, axis: str, label: str) -> Markup:
-    """Bars of parts, one a save in order: lying where they are few, else standing."""
-    lying = len(bars) <= 12
-    rows = [row for place, bar in enumerate(bars, 1) for row in _bar_rows(place, bar, parts, unit)]
-    order = [str(place) for place in range(1, len(bars) + 1)]
-    along = (alt.X if lying else alt.Y)("start:Q", title=axis, axis=alt.Axis(tickCount=6))
-    ends = {"x2" if lying else "y2": "end:Q"}
-    side = "y" if lying else "x"
-    upright = alt.Axis(labelAngle=0, domain=False, ticks=False, grid=False, labelPadding=6, labelOverlap="greedy")
-    across = (alt.Y if lying else alt.X)("place:N", title="save", sort=order, axis=upright)
-    layers: list[Any] = []
-    for part, colour in zip(parts, PART_COLOURS, strict=False):
-        base = alt.Chart(inline([row for row in rows if row["part"] == part]))
-        encoding = {side: across, "x" if lying else "y": along, **ends, "description": alt.Description("tip:N")}
-        layers.append(base.mark_bar(color=colour).encode(**encoding))
-    if lying:
-        totals = [
-            {"place": str(p), "start": sum(bar), "shown": figure(sum(bar), unit)} for p, bar in enumerate(bars, 1)
-        ]
-        text = alt.Chart(inline(totals)).mark_text(align="left", dx=6, color=INK)
-        layers.append(text.encode(y=across, x="start:Q", text="shown:N"))
-    height = max(40, 28 * len(bars)) if lying else 220
-    return draw(alt.layer(*layers).properties(width=WIDTH, height=height), label=label)
-
-
-def series(points: Sequence[tuple[float, float, float, float]], *, x: str, y: str, label: str) -> Markup:
-    """A median line with its band over a running number. A point is (place, low, median, high)."""
-    rows = [{"place": place, "low": low, "value": value, "high": high} for place, low, value, high in points]
-    base = alt.Chart(inline(rows))
-    across = alt.X(
-        "place:Q", title=x, axis=alt.Axis(grid=False, tickMinStep=1), scale=alt.Scale(nice=False, zero=False)
-    )
-    up = alt.Y("low:Q", title=y, scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=5))
-    band = base.mark_area(color=BAND, opacity=0.9).encode(x=across, y=up, y2="high:Q")
-    line = base.mark_line(color=INK, strokeWidth=1.5).encode(x=across, y="value:Q")
-    return draw(alt.layer(band, line).properties(width=WIDTH, height=200), label=label)
-
-
-def counts(rows: Sequence[tuple[str, int, bool]], *, axis: str, label: str) -> Markup:
-    """How many subjects share each state; deviating ones in colour."""
-    data = [{"name": name, "value": value, "shown": f"{value:,}", "odd": odd} for name, value, odd in rows]
-    y = alt.Y(
-        "name:N",
-        title=None,
-        sort=[name for name, _, _ in rows],
-        axis=alt.Axis(domain=False, ticks=False, labelPadding=8),
-    )
-    x = alt.X("value:Q", title=axis, axis=alt.Axis(tickMinStep=1, tickCount=5))
-    layers: list[Any] = []
-    for odd in (False, True):
-        base = alt.Chart(inline([row for row in data if row["odd"] is odd]))
-        layers.append(base.mark_bar(color=BAD if odd else FINE, size=16).encode(y=y, x=x))
-        layers.append(base.mark_text(align="left", dx=6, color=BAD if odd else INK).encode(y=y, x=x, text="shown:N"))
-    return draw(alt.layer(*layers).properties(width=WIDTH, height=max(40, 28 * len(data))), label=label)
-
-
 def _rule(side: str, line: Line, values: Sequence[Dot], lines: Sequence[Line]) -> Any:
     """A labelled line; of two that stand close, the lower one's label goes to the other side."""
     data = alt.Chart(inline([{"value": line.value, "label": line.label}]))
@@ -238,23 +141,3 @@ def _dot_row(dot: Dot, unit: str) -> dict[str, Any]:
     shown = figure(dot.value, unit)
     row = {"name": dot.name, "place": dot.place, "value": dot.value, "low": dot.low, "high": dot.high}
     return {**row, "marked": dot.marked, "shown": shown, "tip": f"{dot.name}: {shown}"}
-
-
-def _point_row(name: str, point: Point, unit: str) -> dict[str, Any]:
-    shown = figure(point.value, unit)
-    row = {"place": point.place, "value": point.value, "low": point.low, "high": point.high}
-    return {**row, "tip": f"{name}, {point.place}: {shown}", "end": f"{name} {shown}"}
-
-
-def _bar_rows(place: int, bar: Sequence[float], parts: Sequence[str], unit: str) -> list[dict[str, Any]]:
-    edges = [sum(bar[:count]) for count in range(len(bar) + 1)]
-    return [
-        {
-            "place": str(place),
-            "part": part,
-            "start": start,
-            "end": end,
-            "tip": f"save {place}, {part}: {figure(end - start, unit)}",
-        }
-        for part, (start, end) in zip(parts, pairwise(edges), strict=True)
-    ]

@@ -5,22 +5,20 @@ from collections.abc import Iterable, Sequence
 from markupsafe import Markup
 from msgspec import Struct
 
-from ..evidence import Run, parse_subject
+from ..evidence import parse_subject
 from ..scoring.verdict import Category, Finding, Layer, Result, Verdict
-from .charts import Line, peers
+from .finding_evidence import among_peers, details, group_of, nodes_of
 from .first_screen import CATEGORY_WORDS, RESULT_WORDS
 from .layout import Column as TableColumn
 from .layout import Table, text
 from .layout import number as number_cell
-from .measured import Group, Measured, Value, params_label
-from .numbers import figure, number_of, significant
-from .plain_text import listed, natural, printable
-from .spread import dot_of
-from .tables import reason_words
+from .measured import Measured, params_label
+from .numbers import figure, number_of
+from .plain_text import natural, printable
 
 MOST_ROWS = 50
 MOST_CHARTS = 12  # each is some kilobytes and a tenth of a second
-_GATHER_FROM = 4  # so many like findings become one row
+_GATHER_FROM = 2  # so many like findings become one row
 _ORDER: dict[Result, int] = {"fail": 0, "not_measured": 1, "warn": 2, "pass": 3}
 _LAYERS: dict[Layer, str] = {
     "rule": "a rule of the policy",
@@ -114,12 +112,12 @@ def _gathered(findings: Sequence[Finding]) -> list[list[Finding]]:
 
 def _row(measured: Measured, group: Sequence[Finding], *, draws: bool) -> Row:
     first = group[0]
-    values = _group_of(measured, first)
+    values = group_of(measured, first)
     names = sorted({each.subject for each in group}, key=natural)
     return Row(
         subject=first.subject if len(group) == 1 else _together(names),
         subjects=", ".join(names[:600]),
-        nodes=" ".join(sorted({node for name in names for node in _nodes(name)}, key=natural)),
+        nodes=" ".join(sorted({node for name in names for node in nodes_of(name)}, key=natural)),
         check=printable(first.check, 120),
         category=first.category,
         category_word="" if first.check.startswith(first.category) else CATEGORY_WORDS[first.category],
@@ -133,8 +131,8 @@ def _row(measured: Measured, group: Sequence[Finding], *, draws: bool) -> Row:
         confidence=first.confidence,
         confidence_rank=_CONFIDENCE[first.confidence],
         required=first.required,
-        detail=tuple(_detail(measured, first, names, values)),
-        chart=_chart(first, values) if draws and values else None,
+        detail=tuple(details(measured, first, names, values)),
+        chart=among_peers(first, values) if draws and values else None,
         action=printable(first.action),
         statement=printable(first.statement),
     )
@@ -159,84 +157,6 @@ def _against(each: Finding) -> str:
     return f"{told}; confidence {each.confidence}."
 
 
-def _detail(measured: Measured, each: Finding, names: Sequence[str], values: Group | None) -> Iterable[tuple[str, str]]:
-    """Pairs of a word and what it stands for, in the order a reader asks."""
-    if len(names) > 1:
-        yield "Subjects", printable(listed(names, 64), 4000)
-    if each.reason:
-        yield "Why", printable(reason_words(each.reason)[0])
-    if each.detail:
-        yield "Detail", printable(each.detail)
-    if each.metric:
-        params = f" ({params_label(each.params)})" if each.params else ""
-        yield "Metric", f"{printable(each.metric, 128)}{params}"
-    if each.first_observed is not None:
-        yield "First attempt", figure(each.first_observed, each.unit)
-    own = _own(each, values)
-    if own and values:
-        yield "Samples", _samples(own, values.metric.unit)
-        yield from _taken(own)
-    if each.evidence:
-        yield "Trials", printable(listed(each.evidence, 8), 600)
-        logs = _logs(measured.run, each.evidence)
-        if logs:
-            yield "Logs", printable(listed(logs, 4), 600)
-    yield "Required", "yes, by the policy for this access tier" if each.required else "no"
-    if each.excludes:
-        yield "Taking out", f"{each.excludes} would cure it"
-
-
-def _logs(run: Run, trials: Sequence[str]) -> list[str]:
-    """The names of the logs that these trials left in the run directory."""
-    folder = run.path / "logs"
-    if not folder.is_dir() or folder.is_symlink():
-        return []
-    names = sorted(entry.name for entry in folder.iterdir())
-    return [f"logs/{name}" for name in names if name.startswith(tuple(trials))]
-
-
-def _samples(own: Value, unit: str) -> str:
-    record, numbers = own.measurement, own.measurement.numbers()
-    count = record.count or len(numbers)
-    if len(numbers) == 1:
-        return f"one value, {figure(numbers[0], unit)}"
-    told = f"{count:,} samples from {figure(min(numbers), unit)} to {figure(max(numbers), unit)}"
-    if record.samples is None:
-        return told
-    first = ", ".join(significant(value) for value in numbers[:10])
-    return f"{told}; the first: {first}{', …' if len(numbers) > 10 else ''}"
-
-
-def _taken(own: Value) -> Iterable[tuple[str, str]]:
-    record = own.measurement
-    if record.start and record.end:
-        yield "Measured", f"{record.start:%Y-%m-%d %H:%M:%S} to {record.end:%H:%M:%S} UTC, attempt {record.attempt}"
-
-
-def _group_of(measured: Measured, each: Finding) -> Group | None:
-    groups = measured.groups(each.metric) if each.metric else []
-    return next((group for group in groups if group.params == each.params and _own(each, group)), None)
-
-
-def _own(each: Finding, values: Group | None) -> Value | None:
-    return next((value for value in values.values if value.subject == each.subject), None) if values else None
-
-
-def _chart(each: Finding, values: Group) -> Markup | None:
-    if len(values.values) < 2:
-        return None
-    unit = values.metric.unit
-    several = len({name for value in values.values for name in _nodes(value.subject)}) > 1
-    marks = [dot_of(value, {each.subject}, several=several) for value in values.values]
-    same_unit = each.threshold is not None and each.unit == unit
-    threshold = (
-        Line(value=each.threshold or 0.0, label=f"demanded {figure(each.threshold, unit)}") if same_unit else None
-    )
-    middle = figure(values.median, unit)
-    label = f"{each.subject} at {figure(each.observed, each.unit)} among {len(marks) - 1} peers, median {middle}"
-    return peers(marks, unit=unit, threshold=threshold, label=label)
-
-
 def _range(found: Sequence[Finding]) -> str:
     numbers = [e.observed for e in found if isinstance(e.observed, int | float) and not isinstance(e.observed, bool)]
     if len(numbers) != len(found):
@@ -256,7 +176,7 @@ _KINDS = {"gpu": "GPU", "numa": "NUMA node", "nic": "NIC"}
 def _together(names: Sequence[str]) -> str:
     """Several subjects in short: 64 nodes, n02: 8 GPUs."""
     kinds = {_KINDS.get(_kind(name), _kind(name)) for name in names}
-    nodes = {node for name in names for node in _nodes(name)}
+    nodes = {node for name in names for node in nodes_of(name)}
     counted = number_of(len(names), kinds.pop() if len(kinds) == 1 else "subject")
     return f"{nodes.pop()}: {counted}" if len(nodes) == 1 and len(names) > 1 else counted
 
@@ -266,10 +186,3 @@ def _kind(subject: str) -> str:
         return parse_subject(subject).kind
     except ValueError:
         return "subject"
-
-
-def _nodes(subject: str) -> tuple[str, ...]:
-    try:
-        return parse_subject(subject).nodes
-    except ValueError:
-        return ()

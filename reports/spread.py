@@ -36,6 +36,11 @@ def spread_title(group: Group) -> str:
     return worst if len(behind) == 1 else f"{len(behind)} of {len(group.values)} are off; {worst}"
 
 
+def shows_nothing(group: Group) -> bool:
+    """Whether a chart of the group would be one dot."""
+    return len(group.values) == 1 and len(group.values[0].measurement.numbers()) == 1
+
+
 def spread_chart(group: Group, *, flagged: frozenset[str] = frozenset(), lines: Iterable[Line] = ()) -> Chart:
     """All subjects of a group, with their median and the lines given; what lags or is flagged stands in colour."""
     marked = {each.subject for each in lagging(group)} | flagged

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from .charts import series
+from .curves import series
 from .layout import Chart
 from .numbers import figure
 
@@ -14,7 +14,13 @@ MOST_FILES = 4096
 MOST_ROWS = 8_000_000
 _MOST_POINTS = 600
 _COLUMNS = ("quantity", "minute", "minimum", "mean", "maximum")
-_QUANTITIES = (("temperature", "C", "temperature, °C"), ("clock", "MHz", "clock, MHz"), ("power", "W", "power, W"))
+# quantity as the sensors name it, its unit, its axis, what the title says
+_QUANTITIES = (
+    ("temperature", "C", "temperature, °C", "Highest temperature under load"),
+    ("power", "W", "power, W", "Highest power under load"),
+    ("foreign_cpu", "cores", "cores", "Most cores used by other processes"),
+    ("load", "", "load average", "Highest load average"),
+)
 
 Window = tuple[float, float, float, float]  # minute, lowest, mean, highest
 
@@ -25,19 +31,19 @@ def telemetry_chart(run: Path) -> Chart | None:
     None where there is no telemetry, or none of it can be read.
     """
     by_quantity = _windows(run)
-    for quantity, unit, axis in _QUANTITIES:
-        found = next((name for name in by_quantity if quantity in name.lower()), None)
-        if found and len(by_quantity[found]) > 1:
-            return _drawn(sorted(by_quantity[found]), quantity, unit, axis)
+    for quantity, unit, axis, words in _QUANTITIES:
+        windows = sorted(by_quantity.get(quantity, []))
+        if len(windows) > 1:
+            return _drawn(windows, unit, axis, words)
     return None
 
 
-def _drawn(windows: list[Window], quantity: str, unit: str, axis: str) -> Chart:
+def _drawn(windows: list[Window], unit: str, axis: str, words: str) -> Chart:
     start = windows[0][0]
     step = -(-len(windows) // _MOST_POINTS)
     points = [_pooled(windows[at : at + step], start) for at in range(0, len(windows), step)]
     top = max(point[3] for point in points)
-    title = f"Highest {quantity} under load: {figure(top, unit)}"
+    title = f"{words}: {figure(top, unit)}"
     svg = series(points, x="minutes since the first reading", y=axis, label=title)
     return Chart(title=title, svg=svg, note="Line: mean over all devices. Band: lowest to highest.")
 

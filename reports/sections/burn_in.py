@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Sequence
 
 from ...scoring.verdict import Verdict
-from ..charts import series
+from ..curves import series
 from ..layout import Chart, Section
 from ..measured import Group, Measured
 from ..numbers import figure, number_of, significant, span

@@ -1,7 +1,7 @@
 """Fabric: all-reduce bandwidth by message size, and whether its sums are right."""
 
 from ...scoring.verdict import Verdict
-from ..charts import Point, curves
+from ..curves import Point, curves
 from ..layout import Chart, Section
 from ..measured import Group, Measured, Value, params_label
 from ..numbers import figure, number_of, size

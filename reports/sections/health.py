@@ -5,7 +5,7 @@ from ..layout import Section
 from ..measured import Measured
 from ..numbers import figure, percent
 from ..plain_text import listed
-from ..spread import lagging, spread_chart
+from ..spread import lagging, shows_nothing, spread_chart
 from ..tables import aggregates, gaps, worst
 from ..telemetry import telemetry_chart
 from .judged import failing, nonzero, not_measured
@@ -21,7 +21,9 @@ def health(measured: Measured, verdict: Verdict) -> Section:
     tables = [aggregates(measured, measured.metrics("health."))]
     if main and len(main.values) > 1:
         tables.append(worst(main, marked=flagged))
-    chart = telemetry_chart(measured.run.path) or (spread_chart(main, flagged=flagged) if main else None)
+    chart = telemetry_chart(measured.run.path)
+    if chart is None and main and not shows_nothing(main):
+        chart = spread_chart(main, flagged=flagged)
     return Section(
         anchor="health",
         title="Health",

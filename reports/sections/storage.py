@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Sequence
 
 from ...scoring.verdict import Verdict
-from ..charts import PART_CLASSES, stacked
+from ..bars import PART_CLASSES, stacked
 from ..layout import Chart, Section
 from ..measured import Group, Measured, Value
 from ..numbers import figure, number_of, roughly

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from ...scoring.verdict import Verdict
-from ..charts import counts
+from ..bars import counts
 from ..layout import Chart, Section
 from ..measured import Measured
 from ..numbers import figure, number_of

@@ -1,0 +1,69 @@
+"""Line charts: a value over message sizes, steps or minutes, with its band."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+from markupsafe import Markup
+from msgspec import Struct
+
+from .charts import WIDTH
+from .numbers import figure
+from .svg import BAD, BAND, FINE, INK, draw, inline
+
+
+class Point(Struct, frozen=True, kw_only=True):
+    """A point of a curve: its place on the axis in words, its value, and the range of its samples."""
+
+    place: str
+    value: float
+    low: float
+    high: float
+
+
+def curves(named: Sequence[tuple[str, Sequence[Point], bool]], *, unit: str, x: str, y: str, label: str) -> Markup:
+    """A curve a subject over places in order. One subject shows its min-max band; marked ones stand in colour."""
+    places = list(dict.fromkeys(point.place for _, points, _ in named for point in points))
+    layers = []
+    for name, points, marked in named:
+        rows = [_point_row(name, point, unit) for point in points]
+        layers += _one_curve(rows, places, marked=marked, alone=len(named) == 1, x=x, y=y)
+    return draw(alt.layer(*layers).properties(width=WIDTH, height=240), label=label)
+
+
+def series(points: Sequence[tuple[float, float, float, float]], *, x: str, y: str, label: str) -> Markup:
+    """A median line with its band over a running number. A point is (place, low, median, high)."""
+    rows = [{"place": place, "low": low, "value": value, "high": high} for place, low, value, high in points]
+    base = alt.Chart(inline(rows))
+    across = alt.X(
+        "place:Q", title=x, axis=alt.Axis(grid=False, tickMinStep=1), scale=alt.Scale(nice=False, zero=False)
+    )
+    up = alt.Y("low:Q", title=y, scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=5))
+    band = base.mark_area(color=BAND, opacity=0.9).encode(x=across, y=up, y2="high:Q")
+    line = base.mark_line(color=INK, strokeWidth=1.5).encode(x=across, y="value:Q")
+    return draw(alt.layer(band, line).properties(width=WIDTH, height=200), label=label)
+
+
+def _one_curve(rows: list[dict[str, Any]], places: list[str], *, marked: bool, alone: bool, x: str, y: str) -> Any:
+    base = alt.Chart(inline(rows))
+    across = alt.X("place:N", title=x, sort=places, axis=alt.Axis(labelAngle=0, grid=False, labelOverlap="greedy"))
+    up = alt.Y("value:Q", title=y, scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=5))
+    tone = BAD if marked else (INK if alone else FINE)
+    layers: list[Any] = []
+    if alone or marked:
+        layers.append(
+            base.mark_area(color=BAD if marked else BAND, opacity=0.5).encode(x=across, y="low:Q", y2="high:Q")
+        )
+    width = 2 if alone or marked else 1
+    layers.append(base.mark_line(color=tone, strokeWidth=width).encode(x=across, y=up))
+    if alone or marked:
+        layers.append(base.mark_circle(color=tone, size=50, opacity=1).encode(x=across, y=up, description="tip:N"))
+        last = alt.Chart(inline(rows[-1:]))
+        layers.append(last.mark_text(color=tone, align="right", dy=-12).encode(x=across, y=up, text="end:N"))
+    return layers
+
+
+def _point_row(name: str, point: Point, unit: str) -> dict[str, Any]:
+    shown = figure(point.value, unit)
+    row = {"place": point.place, "value": point.value, "low": point.low, "high": point.high}
+    return {**row, "tip": f"{name}, {point.place}: {shown}", "end": f"{name} {shown}"}
