@@ -40,7 +40,7 @@ def examine(scratch: Path) -> list[Advice]:
         software.torch_build(software.ask_torch(), bool(driver_signs())),
         software.fio(),
         software.tls(),
-        *host.scratch_checks(scratch),
+        *host.scratch_checks(scratch.resolve()),
         host.shm_size(shared_memory()["shm.size"]),
         *host.limit_checks(limits(), bool(rdma_devices())),
         host.clock(clock_synchronised()),

@@ -100,7 +100,7 @@ def log_facts(root: Path = ROOT) -> dict[str, Found]:
     found = xids_since(float("inf"), root)
     if isinstance(found, Unreadable):
         return {"kernel_log.xids": found}
-    codes = ", ".join(f"{code} ({count} times)" for code, count in sorted(Counter(xid.code for xid in found).items()))
+    codes = ", ".join(f"{code} x{count}" for code, count in sorted(Counter(xid.code for xid in found).items()))
     counted: dict[str, Found] = {"kernel_log.xids": len(found)}
     return counted | ({"kernel_log.xid_codes": codes} if codes else {})
 

@@ -362,7 +362,7 @@ def test_what_the_kernel_log_held_before_is_a_count_or_a_reason(tree, monkeypatc
     lines = [record(f"NVRM: Xid (PCI:0000:1b:00): {code}, x") for code in (79, 48, 79)]
     monkeypatch.setattr(KernelLog, "new_records", lambda log: lines)
     found = log_facts(tree({"dev/kmsg": ""}))
-    assert found == {"kernel_log.xids": 3, "kernel_log.xid_codes": "48 (1 times), 79 (2 times)"}
+    assert found == {"kernel_log.xids": 3, "kernel_log.xid_codes": "48 x1, 79 x2"}
 
 
 def test_a_kernel_log_that_is_closed_is_unreadable_and_not_empty(tree):
