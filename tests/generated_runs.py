@@ -8,11 +8,13 @@ Faults are written kind@subject, some with a severity behind '=':
     intermittent@n01/gpu3    slow at first, as fast as the others in the retest
     wrong_elements@n01=4     so many wrong elements in the node's all-reduce
     mismatch@n01/gpu3=2      so many elements differ when the same product is computed again
-    ecc@n01/gpu3=1           uncorrected memory errors under load
+    ecc@n01/gpu3=1           uncorrected memory errors under load, in one trial of two that watched
     throttled@n01/gpu3=0.4   share of readings with a slowdown
+    mismatch_once@n01/gpu3=2 the same, and none in the retest
     never_joined@n01         promised, never there
     lost@n01                 the node's worker ended in its last trial
     hung@n01/gpu3            the last matmul trial of the node passed its deadline
+    hung_aside@n01           a trial that brings nothing a policy asks for passed its deadline
     raised@n01               the memory trial of the node raised
     nan@n01/gpu3             one sample of matmul is NaN
     missing@n01/gpu3         the memory copy of one accelerator never came
@@ -288,6 +290,7 @@ class _Work:
     attempt: int = 1
     retest_of: str | None = None
     events: list[Event] = field(default_factory=list)
+    beside: list[AnyRecord] = field(default_factory=list)  # what sensors saw meanwhile: not among the fills
 
     @property
     def trial(self) -> str:
@@ -309,11 +312,12 @@ def _written(rental: _Rental, work: _Work) -> Iterator[AnyRecord]:
         attempt=work.attempt,
         retest_of=work.retest_of,
     )
-    for record in work.brought:
+    for record in (*work.brought, *work.beside):
         yield _of_trial(record, work)
     end = rental.pass_time(work.seconds)
     yield from work.events
-    counts = Counter("facts.jsonl" if isinstance(r, Fact) else "measurements.jsonl" for r in work.brought)
+    written = (*work.brought, *work.beside)
+    counts = Counter("facts.jsonl" if isinstance(r, Fact) else "measurements.jsonl" for r in written)
     counts["events.jsonl"] += len(work.events)
     yield Event(
         time=end,
@@ -343,7 +347,7 @@ def _failed(work: _Work, reason: Reason, outcome: TrialOutcome) -> _Work:
         for r in work.brought
         if isinstance(r, Measurement | NotMeasured)
     ]
-    work.outcome = outcome
+    work.outcome, work.beside = outcome, []
     return work
 
 
@@ -399,7 +403,7 @@ def _matmul(rental: _Rental, node: str) -> Iterator[AnyRecord]:
         work = _failed(work, "timeout", "timed_out")
         work.events = [Event(time=rental.clock, kind="hang", subject=hung.subject, severity="error", trial=work.trial)]
     yield from _written(rental, work)
-    suspects = {"slow", "intermittent"}
+    suspects = {"slow", "intermittent", "mismatch_once"}
     if any(rental.hit(kind, node) for kind in suspects):
         again = _matmul_work(rental, node, attempt=2)
         again.retest_of = work.trial
@@ -409,7 +413,9 @@ def _matmul(rental: _Rental, node: str) -> Iterator[AnyRecord]:
 def _matmul_work(rental: _Rental, node: str, attempt: int) -> _Work:
     ranks = rental.ranks(node)
     brought = [record for rank in ranks for record in _products(rental, rank, attempt)]
-    return _Work(probe="matmul", function="matmul:products", subjects=ranks, brought=brought, attempt=attempt)
+    work = _Work(probe="matmul", function="matmul:products", subjects=ranks, brought=brought, attempt=attempt)
+    work.beside = [one for rank in ranks for one in _health(rental, rank, ecc=False)]
+    return work
 
 
 def _products(rental: _Rental, rank: str, attempt: int) -> Iterator[AnyRecord]:
@@ -421,7 +427,8 @@ def _products(rental: _Rental, rank: str, attempt: int) -> Iterator[AnyRecord]:
             if rental.fault("nan", rank) and (dtype, phase) == (next(iter(rental.chip.tflops)), "sustained"):
                 samples[3] = math.nan
             yield _value("matmul.tflops", rank, samples, dtype=dtype, m=size, n=size, k=size, phase=phase)
-        mismatch = rental.fault("mismatch", rank)
+        once = rental.fault("mismatch_once", rank) if attempt == 1 else None
+        mismatch = rental.fault("mismatch", rank) or once
         wrong = mismatch.severity if mismatch and dtype == next(iter(rental.chip.tflops)) else 0.0
         yield _value("matmul.mismatches", rank, [wrong], dtype=dtype, m=size, n=size, k=size)
         yield _value("matmul.nonfinite", rank, [0.0], dtype=dtype, m=size, n=size, k=size)
@@ -447,27 +454,42 @@ def _memory(rental: _Rental, node: str) -> Iterator[AnyRecord]:
         if rental.device == "cuda":
             brought.append(_value("memory.host_to_device", rank, rental.samples(rental.chip.host)))
             brought.append(_value("memory.device_to_host", rank, rental.samples(rental.chip.host * 0.99)))
-            brought += _health(rental, rank)
     brought += [_value("memory.host_copy", f"{node}/numa{i}", rental.samples(180.0)) for i in range(2)]
     work = _Work(probe="memory", function="memory:copies", subjects=rental.ranks(node), brought=brought)
+    work.beside = [one for rank in rental.ranks(node) for one in _health(rental, rank, ecc=True)]
     if rental.fault("raised", node):
         work = _failed(work, "raised", "raised")
     yield from _written(rental, work)
 
 
-def _health(rental: _Rental, rank: str) -> list[AnyRecord]:
-    throttled, ecc = rental.fault("throttled", rank), rental.fault("ecc", rank)
+def _health(rental: _Rental, rank: str, *, ecc: bool) -> list[AnyRecord]:
+    """What the sensors of a GPU say of one trial."""
+    if rental.device == "cpu":
+        return []
+    throttled, errors = rental.fault("throttled", rank), rental.fault("ecc", rank) if ecc else None
     return [
         _value("health.throttled", rank, [throttled.severity if throttled else 0.0]),
-        _value("health.ecc_uncorrected", rank, [ecc.severity if ecc else 0.0]),
+        _value("health.ecc_uncorrected", rank, [errors.severity if errors else 0.0]),
         _value("health.remap_pending", rank, [0.0]),
         _value("health.temperature", rank, rental.samples(66.0)),
         _value("health.power", rank, rental.samples(rental.chip.power_limit_w * 0.97)),
         _value("health.clock", rank, rental.samples(1755.0)),
-        _value("topology.pcie_width", rank, [16.0]),
-        _value("topology.pcie_gts", rank, [32.0]),
-        _value("topology.nvlinks_active", rank, [18.0]),
     ]
+
+
+def _topology(rental: _Rental, node: str) -> Iterator[AnyRecord]:
+    if rental.device == "cpu":
+        return
+    seen = {"topology.pcie_width": 16.0, "topology.pcie_gts": 32.0, "topology.nvlinks_active": 18.0}
+    brought: list[AnyRecord] = [
+        _value(metric, rank, [value]) for rank in rental.ranks(node) for metric, value in seen.items()
+    ]
+    work = _Work(probe="topology", function="topology:links", subjects=rental.ranks(node)[:1], brought=brought)
+    if rental.fault("hung_aside", node):
+        work = _failed(work, "timeout", "timed_out")
+        first = rental.ranks(node)[0]
+        work.events = [Event(time=rental.clock, kind="hang", subject=first, severity="error", trial=work.trial)]
+    yield from _written(rental, work)
 
 
 def _all_reduce(rental: _Rental, node: str) -> Iterator[AnyRecord]:
@@ -559,6 +581,7 @@ _PROBES = {
     "inventory": _inventory,
     "matmul": _matmul,
     "memory": _memory,
+    "topology": _topology,
     "all_reduce": _all_reduce,
     "checkpoint": _checkpoint,
     "filesystem": _filesystem,

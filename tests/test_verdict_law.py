@@ -18,7 +18,17 @@ from generated_runs import as_run, make_run, write_records, write_run
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hwlottery.evidence import AnyRecord, Event, RunError, RunHeader, TrialPlan, read_run
+from hwlottery.evidence import (
+    AnyRecord,
+    Event,
+    Measurement,
+    NotMeasured,
+    RunError,
+    RunHeader,
+    TrialPlan,
+    metric,
+    read_run,
+)
 from hwlottery.evidence.reading import RECORD_FILES
 from hwlottery.scoring import Policy, PolicyError, Verdict, load_policy, policy_from_text, score_run
 
@@ -29,6 +39,10 @@ RUNS: dict[str, tuple[str, list[str]]] = {
     "one node that never joined": ("CONDITIONAL", ["never_joined@n02"]),
     "one node that hung": ("CONDITIONAL", ["hung@n03/gpu0"]),
     "one intermittent accelerator": ("GO", ["intermittent@n00/gpu0"]),
+    "a wrong bit seen once": ("CONDITIONAL", ["mismatch_once@n01/gpu1=2"]),
+    "a hang in a trial that nobody asks for": ("CONDITIONAL", ["hung_aside@n02"]),
+    "an error that only a sensor saw": ("CONDITIONAL", ["ecc@n01/gpu0=1"]),
+    "such an error on too many nodes": ("NO_GO", ["ecc@n01/gpu0=1", "ecc@n02/gpu1=1"]),
     "two nodes gone": ("NO_GO", ["never_joined@n02", "lost@n03"]),
     "training does not learn": ("NO_GO", ["loss_rises@cluster"]),
     "wrong results on two nodes": ("NO_GO", ["mismatch@n00/gpu0=2", "wrong_elements@n01=4"]),
@@ -36,6 +50,9 @@ RUNS: dict[str, tuple[str, list[str]]] = {
     "no fio on one node": ("INCONCLUSIVE", ["tool_missing@n01"]),
     "a value never came, beside a slow accelerator": ("INCONCLUSIVE", ["missing@n00/gpu1", "slow@n01/gpu1=0.78"]),
 }
+# Of these, one record tells all, and only the count at its trial's end tells that it was there.
+NEEDS_COUNTS = ("an error that only a sensor saw", "such an error on too many nodes")
+CASES = [(name, counted) for name in RUNS for counted in (True, False) if counted or name not in NEEDS_COUNTS]
 SLOW_DISK = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 
 
@@ -86,9 +103,8 @@ def _listed(name: str) -> tuple[RunHeader, list[AnyRecord]]:
     return header, list(records)
 
 
-@pytest.mark.parametrize("counted", [True, False])
-@pytest.mark.parametrize("name", RUNS)
-@settings(max_examples=40, deadline=None)
+@pytest.mark.parametrize(("name", "counted"), CASES)
+@settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_records_left_out_before_writing_never_make_a_run_better(name: str, counted: bool, data: st.DataObject) -> None:
     header, records = records_of(name, counted)
@@ -103,15 +119,25 @@ def test_records_left_out_before_writing_never_make_a_run_better(name: str, coun
     assert_no_better(before, after, f"leaving out {dropped}")
 
 
-@pytest.mark.parametrize("counted", [True, False])
-@pytest.mark.parametrize("name", ["one slow accelerator", "one node that hung", "two nodes gone", "a sample was NaN"])
+@pytest.mark.parametrize(("name", "counted"), CASES)
 def test_no_single_record_can_be_left_out_to_make_a_run_better(name: str, counted: bool) -> None:
     header, records = records_of(name, counted)
     before = score_run(as_run(header, list(records)))
     for place, record in enumerate(records):
-        if not isinstance(record, TrialPlan) and (place % 2 == counted or isinstance(record, Event)):
+        if not isinstance(record, TrialPlan) and _may_matter(record, place):
             after = score_run(as_run(header, [*records[:place], *records[place + 1 :]]))
             assert_no_better(before, after, f"leaving out {record}")
+
+
+def _may_matter(record: AnyRecord, place: int) -> bool:
+    """Every event and whatever speaks of a fault; of the many healthy values and facts, one in nine."""
+    if isinstance(record, Event | NotMeasured) or place % 9 == 0:
+        return True
+    if not isinstance(record, Measurement):
+        return False
+    counts_faults = metric(record.metric).unit in ("elements", "errors", "rows", "nats", "ranks")
+    slow = record.metric == "matmul.tflops" and record.subject == "n01/gpu1"
+    return slow or (counts_faults and any(record.samples or ()))
 
 
 @settings(max_examples=10, deadline=None, suppress_health_check=SLOW_DISK)
@@ -350,7 +376,7 @@ def policy_for(name: str) -> Policy | None:
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
-@settings(max_examples=12, deadline=None, suppress_health_check=SLOW_DISK)
+@settings(max_examples=10, deadline=None, suppress_health_check=SLOW_DISK)
 @given(seed=st.integers(0, 2**32), name=st.sampled_from(list(runs())))
 def test_damaged_files_never_make_a_run_better(
     tmp_path_factory: pytest.TempPathFactory, written: dict[str, Path], damage: Damage, seed: int, name: str
@@ -375,6 +401,21 @@ def _whole(path: Path) -> bool:
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return False
     return True
+
+
+@pytest.mark.parametrize("name", [name for name, (word, _) in RUNS.items() if word in ("NO_GO", "INCONCLUSIVE")])
+@pytest.mark.parametrize(
+    "files", [("measurements.jsonl",), ("events.jsonl",), RECORD_FILES, (*RECORD_FILES, "run.json")]
+)
+def test_files_of_a_healthy_run_do_not_heal_another(
+    written: dict[str, Path], tmp_path: Path, name: str, files: tuple[str, ...]
+) -> None:
+    copy = tmp_path / "run"
+    shutil.copytree(written[name], copy)
+    for file in files:
+        shutil.copyfile(written["healthy"] / file, copy / file)
+    after = judged(copy)
+    assert after is None or not after.signable
 
 
 def test_what_is_derived_can_be_deleted_or_made_again_without_harm(written: dict[str, Path], tmp_path: Path) -> None:
