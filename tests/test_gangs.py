@@ -10,6 +10,7 @@ import uuid
 from pathlib import Path
 
 import pytest
+
 from hwlottery.cluster import Finished, Raised, Rank, TimedOut, Trial, WorkerLost
 from hwlottery.cluster.control import ControlPlane, Sent
 from hwlottery.cluster.node import NodeConfig
