@@ -7,6 +7,7 @@ numbers and sums of its own (against scoring alone).
 
 import os
 import random
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -416,6 +417,19 @@ def test_files_of_a_healthy_run_do_not_heal_another(
         shutil.copyfile(written["healthy"] / file, copy / file)
     after = judged(copy)
     assert after is None or not after.signable
+
+
+def test_a_fault_altered_away_in_its_file_is_noticed(written: dict[str, Path], tmp_path: Path) -> None:
+    copy = tmp_path / "run"
+    shutil.copytree(written["wrong results on two nodes"], copy)
+    file = copy / "measurements.jsonl"
+    healed = re.sub(rb'"samples":\[[24]\.0\]', b'"samples":[0.0]', file.read_bytes())
+    assert healed != file.read_bytes()
+    file.write_bytes(healed)
+    after = judged(copy)
+    assert after is not None
+    assert (after.verdict, after.signable) == ("INCONCLUSIVE", False)
+    assert "measurements.jsonl: differs from its SHA-256" in after.reasons[0]
 
 
 def test_what_is_derived_can_be_deleted_or_made_again_without_harm(written: dict[str, Path], tmp_path: Path) -> None:
