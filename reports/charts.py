@@ -11,7 +11,7 @@ from .numbers import figure
 from .plain_text import natural
 from .svg import BAD, FINE, INK, MUTED, draw, inline
 
-WIDTH = 800
+WIDTH = 860
 MOST_ROWS = 24  # beyond that one row a subject is too tall
 
 

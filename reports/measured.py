@@ -102,15 +102,16 @@ class Measured:
 
 
 def params_label(params: Params) -> str:
-    """Params as people say them: bf16 8192x8192x8192 sustained, 64 MiB."""
+    """Params as people say them: bf16 8192x8192x8192 sustained; fp32, 64 MiB, 2 ranks."""
     rest = dict(params)
-    words: list[str] = []
-    if "dtype" in rest:
-        words.append(printable(rest.pop("dtype"), 40))
+    words = [printable(rest.pop("dtype"), 40)] if "dtype" in rest else []
     if {"m", "n", "k"} <= rest.keys():
         words.append("\N{MULTIPLICATION SIGN}".join(printable(rest.pop(side), 20) for side in "mnk"))
-    words += [_one_param(key, rest[key]) for key in sorted(rest)]
-    return " ".join(words) or "\N{EM DASH}"
+    if "phase" in rest:
+        words.append(printable(rest.pop("phase"), 40))
+    parts = [" ".join(words)] if words else []
+    parts += [_one_param(key, rest[key]) for key in sorted(rest)]
+    return ", ".join(parts) or "\N{EM DASH}"
 
 
 def labelled(group: Group) -> str:
@@ -124,12 +125,13 @@ def params_order(params: Params) -> tuple[tuple[str, float, str], ...]:
 
 
 def _one_param(key: str, value: bool | int | float | str) -> str:
-    if key in ("bytes", "size_bytes", "message_bytes") and not isinstance(value, str | bool):
-        return size(value)
-    if isinstance(value, str) and key in ("phase", "dtype", "backend", "direction"):
-        return printable(value, 40)
-    if key == "ranks":
-        return number_of(value, "rank") if isinstance(value, int) else printable(value, 40)
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if key in ("bytes", "size_bytes", "bytes_per_rank") and not isinstance(value, str | bool):
+        return size(value) + (" a rank" if key == "bytes_per_rank" else "")
+    if key == "ranks" and whole:
+        return number_of(int(value), "rank")
+    if isinstance(value, str) and key in ("backend", "direction", "model"):
+        return printable(value, 80)
     return f"{printable(key, 40)} {printable(value, 80)}"
 
 

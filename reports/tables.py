@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from ..evidence import NotMeasured
 from .layout import Cell, Column, Gap, Table, number, text
 from .measured import Group, Measured, Value, labelled, params_label, params_order
-from .numbers import figure, roughly
+from .numbers import figure, roughly, significant
 from .plain_text import listed, natural, printable
 from .spread import lagging
 
@@ -33,7 +33,10 @@ def aggregates(measured: Measured, names: Iterable[str], *, caption: str = "All 
         return None
     alone = all(len(group.values) == 1 for group in groups)
     heads = ("metric", "params", "subjects", "samples", "least", "median", "most", "spread", "worst")
-    left_out = {head for head, out in (("params", not any(g.params for g in groups)), ("subjects", alone)) if out}
+    labels = {params_label(group.params) for group in groups}
+    if len(labels) == 1 and groups[0].params:
+        caption = f"{caption}: {labels.copy().pop()}"
+    left_out = {head for head, out in (("params", len(labels) == 1), ("subjects", alone)) if out}
     keep = [place for place, head in enumerate(heads) if head not in left_out]
     columns = tuple(
         Column(title="subject" if alone and heads[place] == "worst" else heads[place], numeric=2 <= place <= 7)
@@ -95,7 +98,7 @@ def _aggregate(group: Group) -> tuple[Cell, ...]:
     unit, values = group.metric.unit, group.numbers
     alone = group.values[0] if len(values) == 1 else None
     least, most = (alone.low, alone.high) if alone else (min(values), max(values))
-    wide = (most - least) / abs(group.median) if group.median else None
+    wide = (most - least) / abs(group.median) if group.median and least != most else None
     samples = sum(each.measurement.count or len(each.measurement.numbers()) for each in group.values)
     return (
         text(group.metric.name, code=True),
@@ -105,9 +108,16 @@ def _aggregate(group: Group) -> tuple[Cell, ...]:
         number(least, figure(least, unit)),
         number(group.median, figure(group.median, unit)),
         number(most, figure(most, unit)),
-        number(wide, "\N{EM DASH}" if wide is None else roughly(wide)),
+        number(wide, _spread(least, most, wide)),
         text(group.worst.subject if alone or least != most else "\N{EM DASH}"),
     )
+
+
+def _spread(least: float, most: float, wide: float | None) -> str:
+    """How far least and most are apart: as a share of the median, or as a factor where that is over 100%."""
+    if wide is None:
+        return "\N{EM DASH}"
+    return f"{significant(most / least)} times" if wide > 1 and least > 0 else roughly(wide)
 
 
 def _subject_row(group: Group, each: Value, marked: frozenset[str]) -> tuple[Cell, ...]:

@@ -7,7 +7,7 @@ from ...scoring.verdict import Verdict
 from ..curves import series
 from ..layout import Chart, Section
 from ..measured import Group, Measured
-from ..numbers import figure, number_of, significant, span
+from ..numbers import figure, number_of, roughly, significant, span
 from ..plain_text import listed
 from ..spread import noun, spread_chart, spread_title
 from ..tables import aggregates, gaps, worst
@@ -92,7 +92,7 @@ def _chart(steps: Group) -> Chart:
         return spread_chart(steps)
     over_ranks = [sorted(column[place] for column in columns if column) for place in range(length)]
     points = banded(over_ranks)
-    title = _title([point[2] for point in points])
+    title = _title(points)
     svg = series(points, x="step", y="step time, s", label=f"{title}; table below.")
     return Chart(title=title, svg=svg, note="Line: median over the ranks. Band: 5 to 95% of ranks and steps.")
 
@@ -113,11 +113,15 @@ def _band(values: Sequence[float]) -> tuple[float, float, float]:
     )
 
 
-def _title(medians: Sequence[float]) -> str:
+def _title(points: Sequence[tuple[float, float, float, float]]) -> str:
+    """Whether steps got slower or faster from the first third to the last, by more than they vary in between."""
+    medians = [point[2] for point in points]
     third = max(1, len(medians) // 3)
     first, last = statistics.median(medians[:third]), statistics.median(medians[-third:])
-    change = last / first - 1 if first else 0.0
-    if abs(change) < 0.03:
-        return f"Step time stays at {figure(statistics.median(medians), 's')}"
-    word = "rises" if change > 0 else "falls"
-    return f"Step time {word} by {significant(abs(change) * 100)} % from {figure(first, 's')} to {figure(last, 's')}"
+    low, middle, high = _band(medians)
+    if abs(last - first) > max(0.03 * first, (high - low) / 2):
+        word = "rises" if last > first else "falls"
+        return f"Step time {word} by {roughly(abs(last / first - 1))} from {figure(first, 's')} to {figure(last, 's')}"
+    if high - low < 0.05 * middle:
+        return f"Step time stays at {figure(middle, 's')}"
+    return f"Step time is {figure(middle, 's')}, 5 to 95% of the steps {span(low, high, 's')}"

@@ -7,13 +7,17 @@ from ...evidence import Fact, parse_subject
 from ...scoring.verdict import Verdict
 from ..layout import Cell, Column, Section, Table, number, text
 from ..measured import Measured
-from ..numbers import figure, number_of
+from ..numbers import figure
 from ..plain_text import listed, natural, printable
 from ..tables import MOST_ROWS, gaps
 from .judged import failing
 
-_IDENTITY = ("serial", "uuid", "guid", "hostname", "machine_id", "mac", "bus_id", "address", "boot_id")
+_IDENTITY = ("identity", "serial", "uuid", "guid", "hostname", "machine_id", "mac", "bus_id", "address", "boot_id")
 _MOST_NODES = 512
+# What changes from minute to minute is in facts.jsonl; comparing it between nodes says nothing.
+_PASSING = frozenset({"available", "free", "free_inodes", "uptime", "memory_used", "free_bytes"})
+_NOT_COMPARED = ("unreadable.", "foreign.", "kernel_log.", "burn_in.", "clock.offset")
+_HEADLINE = ("cpu.model", "os.name", "os.kernel", "driver.version", "driver.cuda", "torch.version")
 
 
 class Tally:
@@ -64,6 +68,8 @@ def _tallies(measured: Measured) -> Iterable[Tally]:
     for subject in measured.subjects_with_facts:
         kind = _kind(subject)
         for key, fact in measured.facts_of(subject).items():
+            if key.startswith(_NOT_COMPARED) or key.rsplit(".", 1)[-1] in _PASSING:
+                continue
             tally = found.setdefault((kind, key), Tally(kind, key))
             tally.by_value[shown(fact)].append(subject)
     return sorted(found.values(), key=lambda tally: (tally.kind != "node", tally.kind, tally.key))
@@ -98,12 +104,19 @@ def shown(fact: Fact) -> str:
 def _answer(measured: Measured, uniform: list[Tally], odd: list[Tally]) -> str:
     nodes = [subject for subject in measured.subjects_with_facts if _kind(subject) == "node"]
     if len(nodes) < 2:
-        facts = number_of(sum(tally.count for tally in uniform), "fact")
-        return f"{facts} of {listed(nodes) or 'the cluster'}; there is no second node to compare with."
+        return f"{_headline(uniform)} There is no second node to compare with."
     between = [tally for tally in odd if tally.kind == "node"]
     if not between:
-        return f"All {len(nodes)} nodes have the same software and settings."
-    return f"{len(nodes)} nodes differ in {listed((tally.key for tally in between), 6)}."
+        return f"All {len(nodes)} nodes have the same software and settings. {_headline(uniform)}"
+    return f"{len(nodes)} nodes differ in {listed((tally.key for tally in between), 6)}. {_headline(uniform)}"
+
+
+def _headline(tallies: list[Tally]) -> str:
+    """What most nodes are, in one sentence."""
+    common = {tally.key: tally.ordered[0][0] for tally in tallies if tally.kind == "node"}
+    names = {"os.kernel": "kernel ", "driver.version": "driver ", "driver.cuda": "CUDA ", "torch.version": "torch "}
+    words = [f"{names.get(key, '')}{common[key]}" for key in _HEADLINE if key in common]
+    return f"{', '.join(words)}." if words else ""
 
 
 def _tables(measured: Measured, uniform: list[Tally], odd: list[Tally], flagged: frozenset[str]) -> Iterable[Table]:

@@ -7,7 +7,7 @@ from ..bars import counts
 from ..layout import Chart, Section
 from ..measured import Measured
 from ..numbers import figure, number_of
-from ..plain_text import listed, natural
+from ..plain_text import listed, natural, printable
 from ..tables import aggregates, gaps, worst
 from .judged import failing, not_measured
 
@@ -25,7 +25,7 @@ def topology(measured: Measured, verdict: Verdict) -> Section:
     return Section(
         anchor="topology",
         title="Topology",
-        answer=_answer(states) if states else not_measured(measured, "topology."),
+        answer=_answer(states) if states else _nothing(measured),
         chart=_chart(states) if states else None,
         tables=tuple(table for table in tables if table),
         gaps=gaps(measured.missing("topology.")),
@@ -46,6 +46,17 @@ def link_states(measured: Measured) -> dict[str, str]:
         for each in group.values if group else ():
             words.setdefault(each.subject, []).append(figure(each.value, group.metric.unit if group else ""))
     return {subject: " · ".join(parts) for subject, parts in words.items()}
+
+
+def _nothing(measured: Measured) -> str:
+    """Why there is no link to show: what the probe saw, where it ran."""
+    seen = [
+        (name, fact) for name in measured.subjects_with_facts if (fact := measured.facts_of(name).get("topology.seen"))
+    ]
+    if measured.missing("topology.") or not seen:
+        return not_measured(measured, "topology.")
+    told = "; ".join(f"{name}: {printable(fact.value, 200)}" for name, fact in seen[:3])
+    return f"Nothing to measure here. {told}."
 
 
 def _answer(states: dict[str, str]) -> str:

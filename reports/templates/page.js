@@ -106,7 +106,19 @@
     tip.style.top = `${Math.max(4, event.clientY - tip.offsetHeight - 12)}px`;
   });
 
-  // What is folded opens on paper, and where a link points into it.
+  // Only a box that scrolls is a stop for the keyboard.
+  const boxes = all(".scroll");
+  const stops = () =>
+    boxes.forEach((box) => {
+      const scrolls = box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight;
+      if (scrolls) box.tabIndex = 0;
+      else box.removeAttribute("tabindex");
+    });
+  addEventListener("resize", stops);
+  document.addEventListener("toggle", stops, true);
+  stops();
+
+  // What is folded opens on paper.
   let folded = [];
   addEventListener("beforeprint", () => {
     folded = all("details:not([open])");
