@@ -49,6 +49,7 @@ class Happenings:
             self._note(event)
         self.seen = self._nodes_with_records()
         self.unexplained = set(self._unexplained_nodes())
+        self.log_watched = self._nodes_with_watched_logs()
 
     def _note(self, event: Event) -> None:
         nodes = nodes_of(event.subject)
@@ -69,6 +70,12 @@ class Happenings:
         subjects = {rank for plan in self.run.plans for rank in plan.ranks}
         subjects |= {fact.subject for fact in self.run.facts}
         return {node for subject in subjects for node in nodes_of(subject)}
+
+    def _nodes_with_watched_logs(self) -> set[str]:
+        """Nodes whose kernel log was watched all the time: said so, and never said to have been lost sight of."""
+        said = [fact for fact in self.run.facts if fact.key == "kernel_log.watched"]
+        blind = {fact.subject for fact in said if fact.value is not True}
+        return {fact.subject for fact in said} - blind
 
     def _unexplained_nodes(self) -> Iterator[str]:
         """Nodes of trials that died or ran out of time while no event says which node it was."""
@@ -175,15 +182,15 @@ def _health_events(node: str, figures: Figures, happenings: Happenings) -> Ruled
     if events:
         said = several([event.detail or event.kind for event in events], 3)
         return Ruled(result="fail", observed=said, expected=expected)
-    if figures.facts.get(node, "kernel_log.watched") is True:
+    if node in happenings.log_watched:
         return Ruled(result="pass", observed="none seen", expected=expected)
-    closed = figures.facts.get(node, "access.kernel_log") is False
+    closed = (figures.facts.why_not(node, "kernel_log.watched") or "") != ""
     return Ruled(
         result="not_measured",
         observed="",
         expected=expected,
         reason="closed_to_tenant" if closed else "not_returned",
-        detail="the kernel log cannot be read from here" if closed else "nothing watched the kernel log",
+        detail="the kernel log cannot be read from here" if closed else "the kernel log was not watched all the time",
     )
 
 
