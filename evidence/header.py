@@ -1,11 +1,10 @@
 """run.json: what was promised and asked before anything ran, and each start of the run since."""
 
-from datetime import datetime
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from .records import Name
+from .records import Instant, Name
 
 FORMAT = 1
 # Format history
@@ -49,7 +48,7 @@ class Launcher(_Part, frozen=True, kw_only=True):
 class Segment(_Part, frozen=True, kw_only=True):
     """One start or resume: when, with which hwlottery and probe methods, and the software of each node."""
 
-    start: datetime
+    start: Instant
     hwlottery: str
     methods: dict[str, str] = {}
     software: dict[str, dict[str, str]] = {}

@@ -18,6 +18,7 @@ Number = Annotated[int, Meta(ge=1)]
 SubjectText = Annotated[str, Meta(min_length=1, max_length=512)]
 Name = Annotated[str, Meta(min_length=1, max_length=128)]
 Detail = Annotated[str, Meta(max_length=4000)]
+Instant = Annotated[datetime, Meta(tz=True)]  # a time without its zone cannot be told from another
 
 Reason = Literal[
     "skipped_by_profile",  # the profile leaves it out
@@ -67,12 +68,22 @@ class Record(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit
     trial: str | None = None
 
 
+def _refuse_huge(values: Iterable[Scalar]) -> None:
+    """Integers beyond 64 bits: JSON readers and floats differ in what they make of them."""
+    if any(isinstance(value, int) and not -(2**63) <= value < 2**63 for value in values):
+        raise ValueError("an integer beyond 64 bits")
+
+
 class Fact(Record, frozen=True, kw_only=True, tag="fact"):
     """Inventory, a version, a limit, a setting: text, number or yes/no. Sizes in bytes, frequencies in Hz."""
 
     subject: SubjectText
     key: Name
     value: Scalar
+
+    def __post_init__(self) -> None:
+        """Refuse a value that not every reader understands alike."""
+        _refuse_huge((self.value,))
 
 
 class Measurement(Record, frozen=True, kw_only=True, tag="measurement"):
@@ -92,8 +103,8 @@ class Measurement(Record, frozen=True, kw_only=True, tag="measurement"):
     value: float | None = None
     attempt: Annotated[int, Meta(ge=1)] = 1
     retest_of: str | None = None
-    start: datetime | None = None
-    end: datetime | None = None
+    start: Instant | None = None
+    end: Instant | None = None
 
     def __post_init__(self) -> None:
         """Refuse a measurement that carries no value or several, or one that is not finite."""
@@ -106,6 +117,7 @@ class Measurement(Record, frozen=True, kw_only=True, tag="measurement"):
             raise ValueError(f"quantiles are {len(QUANTILES)} values with their count")
         if not all(map(math.isfinite, self.numbers())):
             raise ValueError("not finite: write NotMeasured with reason not_finite")
+        _refuse_huge(self.params.values())
 
     def numbers(self) -> tuple[float, ...]:
         """The numbers it carries, whichever form they have."""
@@ -127,12 +139,16 @@ class NotMeasured(Record, frozen=True, kw_only=True, tag="not_measured"):
     attempt: Annotated[int, Meta(ge=1)] = 1
     retest_of: str | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse params that not every reader understands alike."""
+        _refuse_huge(self.params.values())
+
 
 class Event(Record, frozen=True, kw_only=True, tag="event"):
     """Something that happened at a time (UTC). `outcome` stands with trial_ended; `last_number` and `counts`
     (records by file) with run_finished."""
 
-    time: datetime
+    time: Instant
     kind: EventKind
     subject: SubjectText = "cluster"
     severity: Severity = "info"
@@ -148,6 +164,10 @@ class Fill(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_d
     metric: Name
     subject: SubjectText
     params: Params = {}
+
+    def __post_init__(self) -> None:
+        """Refuse params that not every reader understands alike."""
+        _refuse_huge(self.params.values())
 
 
 class TrialPlan(Record, frozen=True, kw_only=True, tag="plan"):

@@ -104,6 +104,8 @@ def _straggler_loss(figures: Figures, _subject: str) -> list[Value]:
     numbers = [value.value for value in values if value.value is not None]
     if len(numbers) < len(values):
         return [_without_value(values[0], "not_returned", f"{len(values) - len(numbers)} ranks have no compute time")]
+    if not min(numbers) > 0:
+        return [_without_value(values[0], "not_finite", "a compute time is not above 0")]
     trials = tuple(dict.fromkeys(trial for value in values for trial in value.trials))
     loss = 1 - statistics.median(numbers) / max(numbers)
     return [Value(params={}, value=loss, trials=trials, samples=len(numbers))]

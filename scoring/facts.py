@@ -1,5 +1,6 @@
 """Facts of a run by subject and key, and what follows from them: access tiers and kinds of accelerators."""
 
+import math
 from collections.abc import Iterable
 
 from ..evidence import TIERS, Promised, Run, Tier
@@ -29,7 +30,7 @@ class Facts:
     def number(self, subject: str, key: str) -> float | None:
         """The value as a number, or None where it is none."""
         value = self.get(subject, key)
-        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+        return None if isinstance(value, bool) else finite(value)
 
     def tiers(self, node: str) -> frozenset[Tier]:
         """Every access tier recorded of a node: found, found by an earlier segment, or declared.
@@ -50,6 +51,15 @@ class Facts:
     def accelerator_of_node(self, node: Promised) -> Accelerator | None:
         """The kind that all accelerators of a node are of, or None where they differ or one is unknown."""
         return the_one_kind(self.accelerator(f"{node.node}/{rank}") for rank in node.ranks)
+
+
+def finite(value: Scalar | None) -> float | None:
+    """A finite number, or None for everything else; an integer may be too large for one."""
+    try:
+        number = float(value) if isinstance(value, int | float) else math.nan
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def the_one_kind(kinds: Iterable[Accelerator | None]) -> Accelerator | None:

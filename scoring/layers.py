@@ -10,6 +10,7 @@ from msgspec import Struct
 from ..evidence import Metric
 from ..evidence.records import Params, Scalar
 from ..references import Accelerator, ReferenceValue
+from .facts import finite
 from .policy_model import Baseline, Contract, Peers, Reference, Uniform
 from .verdict import Layer, Result
 from .words import figure, percent
@@ -59,7 +60,7 @@ def as_number(value: Scalar) -> float | None:
     """A number, or None. "unlimited" is what inventory writes of a limit that is none."""
     if value == "unlimited":
         return math.inf
-    return float(value) if isinstance(value, bool | int | float) and math.isfinite(value) else None
+    return finite(value)
 
 
 def _outside(number: float, least: float | None, most: float | None) -> float | None:

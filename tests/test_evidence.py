@@ -102,6 +102,20 @@ def test_a_measurement_without_one_finite_value_cannot_be_made_or_read(fields: d
         msgspec.json.decode(line.encode(), type=Measurement)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"type":"fact","subject":"n00","key":"k","value":' + b"9" * 400 + b"}",
+        b'{"type":"measurement","metric":"m","subject":"n00","value":1.0,"params":{"bytes":9223372036854775808}}',
+        b'{"type":"not_measured","metric":"m","subject":"n00","reason":"died","params":{"bytes":-9223372036854775809}}',
+        b'{"type":"event","time":"2026-11-28T14:02:00","kind":"note"}',
+    ],
+)
+def test_numbers_and_times_that_readers_understand_differently_are_refused(line: bytes) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.json.decode(line, type=AnyRecord)
+
+
 @settings(max_examples=30)
 @given(st.integers(0, 2**32), st.integers(MOST_SAMPLES + 1, MOST_SAMPLES + 200))
 def test_many_samples_are_kept_as_quantiles_that_give_the_same_statistic(seed: int, count: int) -> None:

@@ -2,6 +2,7 @@
 
 import math
 import os
+import random
 import re
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from generated_runs import H100, START, as_run, make_run, write_run
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hwlottery.evidence import AnyRecord, Event, Fact, Measurement, NotMeasured, Promised, read_run
@@ -484,6 +485,13 @@ def test_a_fault_that_was_seen_counts_in_every_tier() -> None:
     assert healthy.verdict == "GO"
 
 
+@pytest.mark.parametrize(("said", "result"), [([True], "pass"), ([False, True], "not_measured"), ([], "not_measured")])
+def test_no_xid_counts_only_where_the_log_was_watched_all_the_time(said: list[bool], result: str) -> None:
+    header, records = make_run(nodes=1)
+    watched = [Fact(subject="n00", key="kernel_log.watched", value=value) for value in said]
+    assert by(score_run(as_run(header, [*records, *watched])), "health.events").result == result
+
+
 # --- what the verdict says ----------------------------------------------------------------------------------------
 
 FAULTY = ["slow@n01/gpu3=0.78", "never_joined@n02", "nan@n00/gpu0", "tool_missing@n00", "kernel@n03", "ecc@n03/gpu0=2"]
@@ -641,3 +649,36 @@ def test_an_absence_beside_a_failure_does_not_hide_the_failure() -> None:
         return record
 
     assert by(verdict_of(change=hide), "all_reduce.exact", "n01").result == "fail"
+
+
+# --- evidence from anybody ----------------------------------------------------------------------------------------
+
+ODD = st.sampled_from([0.0, -0.0, -1.0, 5e-324, 1e-300, 1e300, 1.7976931348623157e308, -1e308, 0.5, 1e9])
+ODD_FACTS = st.one_of(ODD, st.booleans(), st.text(max_size=8), st.integers(-(2**63), 2**63 - 1))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32), ODD, ODD_FACTS, st.sampled_from([[], FAULTY]))
+def test_no_value_however_odd_ends_in_anything_but_a_verdict(
+    seed: int, number: float, fact: bool | int | float | str, faults: list[str]
+) -> None:
+    chance = random.Random(seed)
+
+    def odd(record: AnyRecord) -> AnyRecord:
+        if isinstance(record, Measurement) and chance.random() < 0.3:
+            return msgspec.structs.replace(record, samples=(number,) * len(record.samples or ()))
+        if isinstance(record, Fact) and chance.random() < 0.3:
+            return msgspec.structs.replace(record, value=fact)
+        return record
+
+    verdict = verdict_of(nodes=4, accelerators=1, faults=faults, change=odd)
+    assert read_verdict(verdict_json(verdict)).verdict == verdict.verdict
+
+
+def test_a_time_without_its_zone_is_unreadable_and_no_crash(tmp_path: Path) -> None:
+    path = write_run(tmp_path / "run", nodes=1, accelerators=1)
+    file = path / "events.jsonl"
+    file.write_bytes(file.read_bytes().replace(b'Z","kind":"trial_ended"', b'","kind":"trial_ended"'))
+    run = read_run(path)
+    assert any(problem.kind == "unreadable" for problem in run.problems)
+    assert score_run(run).verdict == "INCONCLUSIVE"
