@@ -13,7 +13,7 @@ from .layout import Column as TableColumn
 from .layout import Table, text
 from .layout import number as number_cell
 from .measured import Measured, params_label
-from .numbers import figure, number_of
+from .numbers import NOTHING, figure, number_of
 from .plain_text import natural, printable
 
 MOST_ROWS = 50
@@ -140,7 +140,7 @@ def _row(measured: Measured, group: Sequence[Finding], *, draws: bool) -> Row:
 
 def _observed(each: Finding) -> str:
     if each.observed is None:
-        return RESULT_WORDS["not_measured"]
+        return NOTHING
     if isinstance(each.observed, int) and not isinstance(each.observed, bool) and not each.unit:
         return f"{each.observed:,}"
     return printable(figure(each.observed, each.unit), 200)

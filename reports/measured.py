@@ -95,6 +95,11 @@ class Measured:
         """The facts of a subject by key, the last seen of each."""
         return self._facts.get(subject, {})
 
+    def absent(self, group: Group) -> int:
+        """How many subjects lack a value that the others of a group have."""
+        key = _params_key(group.params)
+        return sum(each.metric == group.metric.name and _params_key(each.params) == key for each in self._missing)
+
     @property
     def subjects_with_facts(self) -> list[str]:
         """Every subject that a fact speaks of, in natural order."""

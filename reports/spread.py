@@ -21,8 +21,16 @@ def lagging(group: Group) -> list[Value]:
     return [each for each in group.worst_first if (group.gap(each.value) or 0.0) >= NOTABLE]
 
 
-def spread_title(group: Group) -> str:
-    """The message of a group in one line: who is off and by how much, or within what all stand."""
+def spread_title(group: Group, *, absent: int = 0) -> str:
+    """The message of a group in one line: who is off and by how much, or within what all stand.
+
+    `absent` is how many more there should be: they are said, never passed over.
+    """
+    told = _message(group, every=not absent)
+    return f"{told}; {absent:,} not measured" if absent else told
+
+
+def _message(group: Group, *, every: bool) -> str:
     several = len(_nodes(group.values)) > 1
     if len(group.values) == 1:
         only = group.values[0]
@@ -31,7 +39,8 @@ def spread_title(group: Group) -> str:
         return _two(group, several)
     behind = lagging(group)
     if not behind:
-        return f"All {number_of(len(group.values), noun(group))} within {roughly(_width(group))} of their median"
+        all_of = "All " if every else ""
+        return f"{all_of}{number_of(len(group.values), noun(group))} within {roughly(_width(group))} of their median"
     worst = f"{_name(behind[0], several)} is {_by(group, behind[0])} its peers"
     return worst if len(behind) == 1 else f"{len(behind)} of {len(group.values)} are off; {worst}"
 
@@ -41,10 +50,12 @@ def shows_nothing(group: Group) -> bool:
     return len(group.values) == 1 and len(group.values[0].measurement.numbers()) == 1
 
 
-def spread_chart(group: Group, *, flagged: frozenset[str] = frozenset(), lines: Iterable[Line] = ()) -> Chart:
+def spread_chart(
+    group: Group, *, flagged: frozenset[str] = frozenset(), lines: Iterable[Line] = (), absent: int = 0
+) -> Chart:
     """All subjects of a group, with their median and the lines given; what lags or is flagged stands in colour."""
     marked = {each.subject for each in lagging(group)} | flagged
-    unit, title = group.metric.unit, spread_title(group)
+    unit, title = group.metric.unit, spread_title(group, absent=absent)
     drawn = [*lines]
     if len(group.values) > 2:
         drawn.append(Line(value=group.median, label=f"median {figure(group.median, unit)}"))

@@ -9,6 +9,7 @@ from ..scoring.verdict import Result, Verdict, VerdictWord
 from .findings import Row, rows
 from .first_screen import WORDS, CategoryState, categories, figures, tally
 from .measured import Measured
+from .numbers import NOTHING
 from .plain_text import printable
 from .rental import rented, when
 from .visibility import exclusion, required_words
@@ -99,7 +100,9 @@ def _table(found: list[Row]) -> Table:
 
 
 def _line(row: Row) -> Text:
-    told = f" {row.subject} {row.check}: {row.observed}, expected {row.expected}"
+    told = (
+        f" {row.subject} {row.check}: {'' if row.observed == NOTHING else f'{row.observed}, '}expected {row.expected}"
+    )
     return Text.assemble((row.result_word, _STYLES[row.result]), told)
 
 

@@ -187,7 +187,7 @@ def test_findings_sort_by_keyboard_and_say_so(rental: Path, open_page: Any) -> N
     assert heading.get_attribute("aria-sort") == "descending"
     subjects = page.locator("#findings-table tbody .open").all_inner_texts()
     assert len(subjects) > 2
-    assert subjects[0].removeprefix("▸ ").startswith("n41")
+    assert subjects[0].removeprefix("▸\N{NO-BREAK SPACE}").startswith("n41")
 
 
 def test_tables_of_figures_sort_by_value_and_not_by_text(rental: Path, open_page: Any) -> None:

@@ -5,23 +5,22 @@ from ..layout import Section
 from ..measured import Group, Measured
 from ..numbers import figure
 from ..plain_text import listed
-from ..spread import noun, spread_chart
+from ..spread import noun
 from ..tables import aggregates, gaps, worst
-from .judged import demanded, described, failing, nonzero, not_measured
+from .judged import described, failing, judged_chart, nonzero, not_measured
 
 
 def compute(measured: Measured, verdict: Verdict) -> Section:
     """The section on matrix products."""
     main = measured.main("matmul.tflops")
-    flagged = failing(verdict, "matmul.")
     tables = [aggregates(measured, measured.metrics("matmul."))]
     if main:
-        tables.append(worst(main, marked=flagged))
+        tables.append(worst(main, marked=failing(verdict, main.metric.name)))
     return Section(
         anchor="compute",
         title="Compute",
         answer=_answer(measured, main) if main else not_measured(measured, "matmul."),
-        chart=spread_chart(main, flagged=flagged, lines=demanded(verdict, main)) if main else None,
+        chart=judged_chart(measured, verdict, main) if main else None,
         tables=tuple(table for table in tables if table),
         gaps=gaps(measured.missing("matmul.")),
         method=(

@@ -19,7 +19,7 @@ def fabric(measured: Measured, verdict: Verdict) -> Section:
     families = size_families(measured.groups("all_reduce.busbw"))
     by_size = families[0] if families else []
     main = by_size[-1] if by_size else measured.main("all_reduce.busbw")
-    flagged = failing(verdict, "all_reduce.")
+    flagged = failing(verdict, "all_reduce.busbw")
     tables = [aggregates(measured, measured.metrics("all_reduce."))]
     if main and len(main.values) > 1:
         tables.append(worst(main, marked=flagged))

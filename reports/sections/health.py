@@ -5,10 +5,10 @@ from ..layout import Section
 from ..measured import Measured
 from ..numbers import figure, percent
 from ..plain_text import listed
-from ..spread import lagging, shows_nothing, spread_chart
+from ..spread import lagging, shows_nothing
 from ..tables import aggregates, gaps, worst
 from ..telemetry import telemetry_chart
-from .judged import failing, nonzero, not_measured
+from .judged import failing, judged_chart, nonzero, not_measured
 
 _SHOWN = ("health.throttled", "health.temperature", "health.clock", "health.cpu_steal", "health.foreign_cpu")
 
@@ -17,13 +17,12 @@ def health(measured: Measured, verdict: Verdict) -> Section:
     """The section on health."""
     present = [group for name in _SHOWN if (group := measured.main(name)) and any(group.numbers)]
     main = next((group for group in present if lagging(group)), present[0] if present else None)
-    flagged = failing(verdict, "health.")
     tables = [aggregates(measured, measured.metrics("health."))]
     if main and len(main.values) > 1:
-        tables.append(worst(main, marked=flagged))
+        tables.append(worst(main, marked=failing(verdict, main.metric.name)))
     chart = telemetry_chart(measured.run.path)
     if chart is None and main and not shows_nothing(main):
-        chart = spread_chart(main, flagged=flagged)
+        chart = judged_chart(measured, verdict, main)
     return Section(
         anchor="health",
         title="Health",

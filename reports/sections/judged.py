@@ -2,15 +2,22 @@
 
 from ...scoring.verdict import Finding, Verdict
 from ..charts import Line
+from ..layout import Chart
 from ..measured import Group, Measured, params_label
 from ..numbers import figure, number_of
-from ..spread import noun
+from ..spread import noun, spread_chart
 from ..tables import reason_words
 
 
 def failing(verdict: Verdict, prefix: str) -> frozenset[str]:
     """The subjects that failed or warned on a metric that begins with the prefix."""
     return frozenset(each.subject for each in _findings(verdict, prefix) if each.result in ("fail", "warn"))
+
+
+def judged_chart(measured: Measured, verdict: Verdict, group: Group) -> Chart:
+    """A group's subjects with what the verdict says of them: who failed, the threshold, and who is missing."""
+    flagged = failing(verdict, group.metric.name)
+    return spread_chart(group, flagged=flagged, lines=demanded(verdict, group), absent=measured.absent(group))
 
 
 def demanded(verdict: Verdict, group: Group) -> list[Line]:

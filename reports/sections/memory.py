@@ -4,9 +4,9 @@ from ...scoring.verdict import Verdict
 from ..layout import Section
 from ..measured import Group, Measured
 from ..numbers import figure
-from ..spread import noun, spread_chart
+from ..spread import noun
 from ..tables import aggregates, gaps, worst
-from .judged import demanded, failing, not_measured
+from .judged import failing, judged_chart, not_measured
 
 _LEADING = ("memory.copy", "memory.triad", "memory.host_copy", "memory.host_to_device", "memory.device_to_host")
 _WAYS = {
@@ -22,15 +22,14 @@ def memory(measured: Measured, verdict: Verdict) -> Section:
     """The section on memory bandwidth."""
     present = [group for name in _LEADING if (group := measured.main(name))]
     main = present[0] if present else None
-    flagged = failing(verdict, "memory.")
     tables = [aggregates(measured, measured.metrics("memory."))]
     if main and len(main.values) > 1:
-        tables.append(worst(main, marked=flagged))
+        tables.append(worst(main, marked=failing(verdict, main.metric.name)))
     return Section(
         anchor="memory",
         title="Memory",
         answer=_answer(present) if present else not_measured(measured, "memory."),
-        chart=spread_chart(main, flagged=flagged, lines=demanded(verdict, main)) if main else None,
+        chart=judged_chart(measured, verdict, main) if main else None,
         tables=tuple(table for table in tables if table),
         gaps=gaps(measured.missing("memory.")),
         method=(

@@ -1,0 +1,231 @@
+"""What the page's sections say of a run, sentence by sentence, where something is wrong or missing."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+from generated_runs import START, make_run, write_records, write_run
+
+from hwlottery.evidence import AnyRecord, Event, Fact, NotMeasured, Run, measured, read_run
+from hwlottery.reports.appendix import appendix
+from hwlottery.reports.findings import passed, rows
+from hwlottery.reports.layout import Section
+from hwlottery.reports.measured import Measured, params_label
+from hwlottery.reports.rental import rent_a_month, rented
+from hwlottery.reports.sections import SECTIONS
+from hwlottery.reports.visibility import exclusion, visibility
+from hwlottery.scoring import score_run
+
+
+def sections_of(run: Run) -> dict[str, Section]:
+    measured_run, verdict = Measured(run), score_run(run)
+    return {section.anchor: section for section in (build(measured_run, verdict) for build in SECTIONS)}
+
+
+def run_with(place: Path, *faults: str, nodes: int = 4) -> Run:
+    return read_run(write_run(place / "run", nodes=nodes, accelerators=4, faults=faults))
+
+
+def run_of(place: Path, *records: AnyRecord) -> Run:
+    header, _ = make_run(nodes=2, accelerators=2)
+    return read_run(write_records(place / "run", header, records))
+
+
+def test_wrong_sums_and_unequal_products_are_named_with_their_subjects(tmp_path: Path) -> None:
+    told = sections_of(run_with(tmp_path, "wrong_elements@n01=4", "mismatch@n02/gpu1=2"))
+    assert "Wrong sums on n01." in told["fabric"].answer
+    assert "Repeated products differ on n02/gpu1." in told["compute"].answer
+
+
+def test_a_subject_without_a_value_is_counted_in_the_title_of_the_chart(tmp_path: Path) -> None:
+    chart = sections_of(run_with(tmp_path, "nan@n01/gpu2"))["compute"].chart
+    assert chart is not None
+    assert chart.title.startswith("15 GPUs within")
+    assert chart.title.endswith("1 not measured")
+
+
+def test_a_retest_counts_and_the_first_attempt_does_not(tmp_path: Path) -> None:
+    chart = sections_of(run_with(tmp_path, "intermittent@n01/gpu2"))["compute"].chart
+    assert chart is not None
+    assert chart.title.startswith("All 16 GPUs within")
+
+
+def test_a_straggler_of_the_burn_in_is_named(tmp_path: Path) -> None:
+    answer = sections_of(run_with(tmp_path, "slow@n03/gpu0=0.7"))["burn_in"].answer
+    assert "n03/gpu0 is 43 % above its peers" in answer
+
+
+def test_a_loss_that_rises_and_replicas_that_part_are_said(tmp_path: Path) -> None:
+    answer = sections_of(run_with(tmp_path, "loss_rises@cluster", "hash@cluster=1"))["burn_in"].answer
+    assert "The loss did not fall." in answer
+    assert "Replicas came apart" in answer
+
+
+def test_nodes_of_another_kernel_are_listed_against_the_majority(tmp_path: Path) -> None:
+    software = sections_of(run_with(tmp_path, "kernel@n02"))["software"]
+    assert "4 nodes differ in os.kernel" in software.answer
+    differing = next(table for table in software.tables if table.caption == "Where subjects differ")
+    told = {row[2].text: row[4].text for row in differing.rows}
+    assert told["6.9.0-odd"] == "n02"
+    assert told["6.8.0-31-generic"] == "the majority"
+
+
+def test_what_changes_by_the_minute_is_not_compared_between_nodes(tmp_path: Path) -> None:
+    free = [Fact(subject=f"n0{index}", key="memory.available", value=index) for index in range(2)]
+    same = [Fact(subject=f"n0{index}", key="os.kernel", value="6.8") for index in range(2)]
+    assert sections_of(run_of(tmp_path, *free, *same))["software"].answer.startswith("All 2 nodes have the same")
+
+
+def test_a_missing_tool_is_said_with_what_it_takes(tmp_path: Path) -> None:
+    (gap,) = sections_of(run_with(tmp_path, "tool_missing@n01"))["storage"].gaps
+    assert "filesystem.write_rate" in gap.metric
+    assert "apt-get install fio" in gap.why
+    assert "install the tool" in gap.remedy
+
+
+def test_sections_without_any_value_say_not_measured_and_draw_nothing(tmp_path: Path) -> None:
+    told = sections_of(run_of(tmp_path, NotMeasured(metric="matmul.tflops", subject="n00/gpu0", reason="timeout")))
+    assert told["compute"].answer.startswith("Not measured: its deadline passed.")
+    assert all(section.answer.startswith("Not measured") for section in told.values())
+    assert not any(section.chart for section in told.values())
+
+
+def test_a_save_that_stalls_is_the_message_of_the_chart(tmp_path: Path) -> None:
+    saves = {"stage": 0.1, "write": 1.0, "sync": 0.5, "commit": 0.1}
+    records = [
+        measured(metric=f"checkpoint.{part}", subject="fs:/shared", samples=[typical, typical, typical * 9])
+        for part, typical in {**saves, "save": 1.7}.items()
+    ]
+    chart = sections_of(run_of(tmp_path, *records))["storage"].chart
+    assert chart is not None
+    assert chart.title == "1 save of 3 took over twice the median"
+
+
+def test_the_parts_of_a_save_name_the_largest(tmp_path: Path) -> None:
+    parts = {"stage": 0.0, "write": 1.0, "sync": 3.0, "commit": 0.0, "save": 4.0}
+    records = [measured(metric=f"checkpoint.{part}", subject="fs:/shared", samples=[s, s]) for part, s in parts.items()]
+    chart = sections_of(run_of(tmp_path, *records))["storage"].chart
+    assert chart is not None
+    assert chart.title == "75 % of a save is fsync"
+
+
+def test_a_link_at_half_width_differs_from_the_majority(tmp_path: Path) -> None:
+    records = [
+        measured(metric="topology.pcie_width", subject=f"n00/gpu{index}", samples=[8.0 if index == 2 else 16.0])
+        for index in range(4)
+    ]
+    topology = sections_of(run_of(tmp_path, *records))["topology"]
+    assert topology.answer == "3 of 4 devices run with 16 lanes; n00/gpu2 differs."
+    assert topology.chart is not None
+    assert topology.chart.title == "n00/gpu2 differs from the majority"
+
+
+def test_steps_that_slow_down_are_the_message_of_the_burn_in(tmp_path: Path) -> None:
+    slowing = [1.0 + index / 100 for index in range(60)]
+    chart = sections_of(run_of(tmp_path, measured(metric="burn_in.step", subject="n00/gpu0", samples=slowing)))[
+        "burn_in"
+    ].chart
+    assert chart is not None
+    assert chart.title.startswith("Step time rises by 3")
+
+
+def test_a_burn_in_of_more_steps_than_are_kept_is_drawn_from_its_quantiles(tmp_path: Path) -> None:
+    records = [
+        measured(metric="burn_in.step", subject=f"n00/gpu{index}", samples=[1.0 + index] * 1500) for index in range(3)
+    ]
+    burn_in = sections_of(run_of(tmp_path, *records))["burn_in"]
+    assert "1,500 steps" in burn_in.answer
+    assert burn_in.chart is not None
+
+
+def test_like_findings_without_a_value_are_one_row_that_names_all(tmp_path: Path) -> None:
+    run = run_with(tmp_path, "never_joined@n01")
+    found, _ = rows(Measured(run), score_run(run), charts=False)
+    gathered = [row for row in found if row.check == "matmul.rate"]
+    assert [row.subject for row in gathered] == ["n01: 4 GPUs"]
+    assert "n01/gpu3" in gathered[0].subjects
+
+
+def test_findings_that_fail_stand_before_what_is_missing_and_what_warns(tmp_path: Path) -> None:
+    run = run_with(tmp_path, "slow@n01/gpu1=0.7", "tool_missing@n02", "kernel@n03")
+    found, _ = rows(Measured(run), score_run(run), charts=False)
+    order = [(row.result, row.required) for row in found]
+    ranks = [{"fail": 0, "not_measured": 1 if required else 3, "warn": 2}[result] for result, required in order]
+    assert ranks == sorted(ranks)
+    assert {0, 1, 2} <= set(ranks)
+
+
+def test_at_most_fifty_rows_are_shown_and_the_rest_counted(tmp_path: Path) -> None:
+    faults = [f"ecc@n{node:02d}/gpu{gpu}=1" for node in range(16) for gpu in range(4)]
+    run = run_with(tmp_path, *faults, nodes=16)
+    verdict = score_run(run)
+    found, left_out = rows(Measured(run), verdict, charts=False)
+    covered = sum(len(row.subjects.split(", ")) for row in found)
+    assert len(found) == 50
+    assert covered + left_out == sum(each.result != "pass" for each in verdict.findings)
+
+
+def test_passes_are_one_row_a_check_and_none_is_lost(tmp_path: Path) -> None:
+    verdict = score_run(run_with(tmp_path))
+    table = passed(verdict)
+    assert table is not None
+    assert sum(int(row[3].sort or 0) for row in table.rows) == sum(each.result == "pass" for each in verdict.findings)
+
+
+def test_what_is_closed_to_the_tenant_and_unreadable_is_listed(tmp_path: Path) -> None:
+    closed = NotMeasured(
+        metric="health.ecc_uncorrected", subject="n00/gpu0", reason="closed_to_tenant", detail="no NVML"
+    )
+    run = run_of(tmp_path, closed, Fact(subject="n00", key="unreadable.cpu.governor", value="hidden"))
+    captions = {table.caption: table for table in visibility(Measured(run), score_run(run))}
+    assert captions["Closed to the tenant"].rows[0][3].text == "no NVML"
+    assert captions["Facts that could not be read"].rows[0][0].text == "cpu.governor"
+    assert captions["From where the nodes were seen"].rows[0][2].text == "2"
+
+
+def test_whole_nodes_and_parts_are_excluded_apart(tmp_path: Path) -> None:
+    run = run_of(tmp_path)
+    verdict = msgspec.structs.replace(score_run(run), exclude=("n10", "n2", "n1/gpu3"))
+    out = exclusion(verdict)
+    assert out.option == "--exclude=n2,n10"
+    assert out.parts == ("n1/gpu3",)
+
+
+@pytest.mark.parametrize(
+    ("subjects", "accelerators"),
+    [(("n00",), 2), (("n00", "n00/gpu1"), 2), (("n01/gpu0",), 1), (("elsewhere",), 0), (("n01/gpu9",), 0)],
+)
+def test_rent_counts_the_accelerators_that_were_promised(
+    tmp_path: Path, subjects: tuple[str, ...], accelerators: int
+) -> None:
+    assert rent_a_month(run_of(tmp_path), subjects) == pytest.approx(accelerators * 2.5 * 730)
+
+
+def test_the_masthead_names_provider_cluster_and_size(tmp_path: Path) -> None:
+    assert rented(run_with(tmp_path)) == "Provider A · fra-2 · 4 \N{MULTIPLICATION SIGN} 4 H100 80GB HBM3"
+
+
+def test_trials_that_did_not_finish_come_first_and_errors_are_listed(tmp_path: Path) -> None:
+    shown = appendix(run_with(tmp_path, "hung@n01/gpu3"))
+    assert shown.trials.rows[0][4].text == "timed out"
+    assert shown.events is not None
+    assert any(row[2].text == "hang" for row in shown.events.rows)
+
+
+def test_an_event_tells_how_long_after_the_start_it_came(tmp_path: Path) -> None:
+    late = Event(
+        time=START + timedelta(hours=3, minutes=5), kind="xid", subject="n00/gpu0", severity="error", detail="79"
+    )
+    events = appendix(run_of(tmp_path, late)).events
+    assert events is not None
+    assert events.rows[0][1].text == "3 h 05 min"
+
+
+def test_params_read_as_people_say_them() -> None:
+    assert (
+        params_label({"dtype": "bf16", "m": 8, "n": 16, "k": 32, "phase": "burst"})
+        == "bf16 8\N{MULTIPLICATION SIGN}16\N{MULTIPLICATION SIGN}32 burst"
+    )
+    assert params_label({"bytes": 2**26, "dtype": "fp32", "ranks": 2}) == "fp32, 64 MiB, 2 ranks"
+    assert params_label({}) == "\N{EM DASH}"
