@@ -65,7 +65,8 @@ def _answer(states: dict[str, str]) -> str:
     if len(tally) == 1:
         return f"All {number_of(count, 'device')} run with {common}."
     odd = sorted((subject for subject, state in states.items() if state != common), key=natural)
-    return f"{count:,} of {len(states):,} devices run with {common}; {listed(odd)} {'differs' if len(odd) == 1 else 'differ'}."
+    differ = "differs" if len(odd) == 1 else "differ"
+    return f"{count:,} of {len(states):,} devices run with {common}; {listed(odd)} {differ}."
 
 
 def _chart(states: dict[str, str]) -> Chart:
