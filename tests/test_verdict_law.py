@@ -9,7 +9,9 @@ import os
 import random
 import re
 import shutil
-from collections.abc import Callable, Iterator
+import subprocess
+import sys
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -343,54 +345,91 @@ DAMAGES: tuple[Damage, ...] = (
 )
 
 
-def real_run() -> Path | None:
-    """A run of real hardware, where one is named."""
-    named = os.environ.get("HWLOTTERY_REAL_RUN")
-    return Path(named) if named and Path(named).is_dir() else None
-
-
-def runs() -> Iterator[str]:
-    yield from RUNS
-    if real_run() is not None:
-        yield "real"
-
-
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The runs as directories, written once; nothing changes them."""
+    """The generated runs as directories, written once; nothing changes them."""
     folder = tmp_path_factory.mktemp("runs")
-    paths = {
+    return {
         name: write_run(
-            folder / str(place), nodes=4, accelerators=1, faults=[f.replace("gpu1", "gpu0") for f in faults]
+            folder / str(place), nodes=4, accelerators=1, faults=[fault.replace("gpu1", "gpu0") for fault in faults]
         )
         for place, (name, (_, faults)) in enumerate(RUNS.items())
     }
-    real = real_run()
-    return paths | ({"real": real} if real else {})
 
 
-def policy_for(name: str) -> Policy | None:
-    """A real run on CPUs is judged as if smoke could be signed, or the law would have nothing to hold."""
-    if name != "real":
-        return None
-    return policy_from_text(load_policy("smoke").text.replace("signable: false", "signable: true"), "smoke.yaml")
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of this machine: the one that HWLOTTERY_REAL_RUN names, or one of a few seconds made here."""
+    named = os.environ.get("HWLOTTERY_REAL_RUN")
+    if named:
+        return Path(named)
+    folder = tmp_path_factory.mktemp("real")
+    profile = Path(__file__).parent / "profiles" / "tiny.yaml"
+    command = ["run", "--profile", profile, "--policy", "prolog", "--scratch", folder, "--out", folder / "run"]
+    subprocess.run([sys.executable, "-m", "hwlottery", *map(str, command)], check=False, capture_output=True)
+    return folder / "run"
+
+
+def signable_prolog() -> Policy:
+    """What a few seconds can show, as if it could be signed: or the law would have nothing to hold."""
+    text = load_policy("prolog").text.replace("signable: false", "signable: true")
+    return policy_from_text(text, "prolog.yaml")
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 @settings(max_examples=10, deadline=None, suppress_health_check=SLOW_DISK)
-@given(seed=st.integers(0, 2**32), name=st.sampled_from(list(runs())))
+@given(seed=st.integers(0, 2**32), name=st.sampled_from(sorted(RUNS)))
 def test_damaged_files_never_make_a_run_better(
     tmp_path_factory: pytest.TempPathFactory, written: dict[str, Path], damage: Damage, seed: int, name: str
 ) -> None:
-    copy = tmp_path_factory.mktemp("law") / "run"
-    shutil.copytree(written[name], copy)
+    after = judged_after(damage, seed, written[name], tmp_path_factory.mktemp("law"), None)
+    assert_no_better(judged(written[name]), after, f"{damage.__name__} with seed {seed}")
+
+
+def test_the_run_of_this_machine_could_be_signed_by_what_a_few_seconds_show(real: Path) -> None:
+    verdict = judged(real, signable_prolog())
+    assert verdict is not None
+    assert (verdict.verdict, verdict.signable) == ("GO", True), verdict.reasons
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+@settings(max_examples=8, deadline=None, suppress_health_check=SLOW_DISK)
+@given(seed=st.integers(0, 2**32))
+def test_damaged_files_of_a_real_run_never_make_it_better_and_are_noticed(
+    tmp_path_factory: pytest.TempPathFactory, real: Path, damage: Damage, seed: int
+) -> None:
+    folder = tmp_path_factory.mktemp("law")
+    before, policy = judged(real, signable_prolog()), signable_prolog()
+    after = judged_after(damage, seed, real, folder, policy, keep=True)
+    assert_no_better(before, after, f"{damage.__name__} with seed {seed}")
+    if contents(folder / "run") != contents(real):
+        assert after is None or not after.signable, f"{damage.__name__} with seed {seed} was not noticed"
+    shutil.rmtree(folder)
+
+
+def contents(path: Path) -> dict[str, bytes | str]:
+    """What a run directory's evidence holds, links named as such."""
+    return {
+        file.relative_to(path).as_posix(): "a link" if file.is_symlink() else file.read_bytes()
+        for file in sorted(path.rglob("*"))
+        if (file.is_symlink() or file.is_file()) and file.name not in ("verdict.json", "report.html")
+    }
+
+
+def judged_after(
+    damage: Damage, seed: int, path: Path, folder: Path, policy: Policy | None, *, keep: bool = False
+) -> Verdict | None:
+    """The verdict on a damaged copy, which sometimes is damaged twice."""
+    copy = folder / "run"
+    shutil.copytree(path, copy)
     chance = random.Random(seed)
     damage(copy, chance)
-    if chance.random() < 0.3:
-        chance.choice(DAMAGES)(copy, chance) if (copy / "run.json").is_file() and _whole(copy) else None
-    before, after = judged(written[name], policy_for(name)), judged(copy, policy_for(name))
-    assert_no_better(before, after, f"{damage.__name__} with seed {seed}")
-    shutil.rmtree(copy.parent)
+    if chance.random() < 0.3 and _whole(copy):
+        chance.choice(DAMAGES)(copy, chance)
+    after = judged(copy, policy)
+    if not keep:
+        shutil.rmtree(folder)
+    return after
 
 
 def _whole(path: Path) -> bool:
