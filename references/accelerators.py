@@ -1,7 +1,7 @@
 """What each kind of accelerator can do (accelerators.yaml), found by exact name, memory size and power limit."""
 
 from datetime import date
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -142,7 +142,7 @@ def sources() -> dict[str, Source]:
     return _loaded().sources
 
 
-@cache
+@lru_cache(maxsize=4096)
 def match_accelerator(name: str, memory_bytes: int | None, power_limit_w: float | None) -> Accelerator | None:
     """The kind of a device, or None: an unknown one has no reference, never somebody else's.
 

@@ -94,6 +94,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
 
     found: ReferenceValue | None = None
     kind: str = ""
+    stands_in: bool = False  # the peak, where the kind that was asked for is not known
     warn: float | None = None
     fail: float | None = None
     why_none: str = ""
@@ -108,7 +109,7 @@ def comparison(reference: Reference, accelerator: Accelerator | None, metric: Me
         return Comparison(found=found, kind=reference.of, warn=reference.warn, fail=reference.fail)
     peak = accelerator.value(metric.name, params, "peak") if reference.or_peak_warn is not None else None
     if peak is not None:
-        return Comparison(found=peak, kind="peak", warn=reference.or_peak_warn)
+        return Comparison(found=peak, kind="peak", stands_in=True, warn=reference.or_peak_warn)
     return Comparison(why_none=f"{accelerator.key} has no {reference.of} value for this")
 
 
@@ -128,7 +129,7 @@ def by_reference(value: float, against: Comparison, metric: Metric) -> Judged:
         result=result,
         expected=f"at least {percent(wanted)} of the {reference}",
         threshold=threshold,
-        share=share,
+        share=None if against.stands_in else share,  # shares of unlike things make no index
     )
 
 

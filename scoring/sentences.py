@@ -41,8 +41,7 @@ def sentence(decision: Decision, header: RunHeader, policy: Policy, covered: Cov
         fit = "Fit for training" if policy.signable else f"All that {policy.name} asks passed"
         return f"{fit} without {len(decision.excluded)} of {nodes}: {several(decision.excluded)}."
     if decision.word == "INCONCLUSIVE":
-        lacking = covered.required - covered.measured
-        return f"Not decided: {lacking:,} of {covered.required:,} required results were not measured."
+        return f"Not decided: {len(decision.missing):,} of {covered.required:,} required results were not measured."
     if decision.fatal:
         checks = tuple(dict.fromkeys(finding.check for finding in decision.fatal))
         return f"Not fit as it stands: {several(checks, 3)} failed, and taking out a node does not mend it."

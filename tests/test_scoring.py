@@ -1,5 +1,6 @@
 """Scoring: missing is never a pass, the layers say what they say, and the verdict comes in its fixed order."""
 
+import dataclasses
 import math
 import os
 import random
@@ -350,8 +351,6 @@ def test_no_outlier_is_told_among_fewer_than_three(others: list[float]) -> None:
 
 
 def test_an_unknown_accelerator_has_no_mfu_and_still_its_tflops() -> None:
-    import dataclasses
-
     unknown = dataclasses.replace(H100, name="NVIDIA H100 80GB HBM9")
     verdict = verdict_of(chip=unknown)
     mfu, rate = by(verdict, "matmul.mfu", "n00/gpu0"), by(verdict, "matmul.rate", "n00/gpu0")
@@ -361,6 +360,16 @@ def test_an_unknown_accelerator_has_no_mfu_and_still_its_tflops() -> None:
     assert verdict.verdict == "INCONCLUSIVE"
     assert verdict.index is None
     assert verdict.economics.mfu is None
+
+
+def test_where_only_the_peak_is_known_it_warns_and_makes_no_index() -> None:
+    h200 = dataclasses.replace(H100, name="NVIDIA H200", memory_bytes=150_754_820_096)
+    healthy = verdict_of(chip=h200)
+    assert by(healthy, "matmul.rate", "n00/gpu0").result == "pass"
+    assert "of the peak 989 TFLOPS" in by(healthy, "matmul.rate", "n00/gpu0").expected
+    assert healthy.index is None
+    slow = verdict_of(chip=dataclasses.replace(h200, tflops=dict.fromkeys(H100.tflops, 300.0)))
+    assert by(slow, "matmul.rate", "n00/gpu0").result == "warn"
 
 
 def test_mfu_is_tflops_over_the_peak_of_the_dtype() -> None:
