@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from generated_runs import write_run
 from playwright.sync_api import Browser, Page, sync_playwright
-from test_page import hostile_run
+from test_page_safety import hostile_run
 
 from hwlottery.evidence import read_run
 from hwlottery.reports.page import render
