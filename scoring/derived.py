@@ -1,7 +1,7 @@
 """Derived metrics: computed here from measured ones, because they need a reference or more than one subject."""
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 
 import msgspec
@@ -94,21 +94,26 @@ def _slowest_below_median(values: list[Value], ranks: int) -> Value:
     )  # fmt: skip
 
 
+def straggler_loss(figures: Figures, subjects: Sequence[str]) -> float | None:
+    """1 - median / slowest of the compute times of these ranks; None unless each has one above 0."""
+    values = [value.value for subject in subjects for value in figures.measured.of("burn_in.compute", subject)]
+    numbers = [number for number in values if number is not None and number > 0]
+    if not numbers or len(numbers) < max(len(values), len(subjects)):
+        return None
+    return 1 - statistics.median(numbers) / max(numbers)
+
+
 def _straggler_loss(figures: Figures, _subject: str) -> list[Value]:
-    """1 - median / slowest of the ranks' compute times, over the ranks that took part in the burn-in."""
-    values = [
-        v for rank in figures.measured.subjects("burn_in.compute") for v in figures.measured.of("burn_in.compute", rank)
-    ]
+    """The loss over the ranks that took part in the burn-in."""
+    subjects = figures.measured.subjects("burn_in.compute")
+    values = [value for subject in subjects for value in figures.measured.of("burn_in.compute", subject)]
     if not values:
         return []
-    numbers = [value.value for value in values if value.value is not None]
-    if len(numbers) < len(values):
-        return [_without_value(values[0], "not_returned", f"{len(values) - len(numbers)} ranks have no compute time")]
-    if not min(numbers) > 0:
-        return [_without_value(values[0], "not_finite", "a compute time is not above 0")]
+    loss = straggler_loss(figures, subjects)
+    if loss is None:
+        return [_without_value(values[0], "not_returned", "not every rank of the burn-in has a compute time above 0")]
     trials = tuple(dict.fromkeys(trial for value in values for trial in value.trials))
-    loss = 1 - statistics.median(numbers) / max(numbers)
-    return [Value(params={}, value=loss, trials=trials, samples=len(numbers))]
+    return [Value(params={}, value=loss, trials=trials, samples=len(values))]
 
 
 def _without_value(value: Value, reason: str, detail: str) -> Value:

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from ..evidence import Run
-from .derived import Figures
+from ..evidence import Promised, Run
+from .derived import Figures, straggler_loss
 from .goodput import goodput, job_mtbf_s
 from .reliability import failures_seen, node_days
 from .statistics import median_interval, projected_rate
@@ -32,7 +32,7 @@ def economics(run: Run, figures: Figures, excluded: tuple[str, ...]) -> Economic
         mfu=mfu,
         goodput=projected,
         usd_per_pflop_day=_money(
-            run=run, figures=figures, speed=speed, projected=projected, usable=len(nodes), missing=missing
+            run=run, figures=figures, speed=speed, projected=projected, nodes=nodes, missing=missing
         ),
         missing=tuple(dict.fromkeys(missing)),
     )
@@ -79,12 +79,17 @@ def _slowest_save(run: Run, figures: Figures) -> float | None:
 
 
 def _money(
-    *, run: Run, figures: Figures, speed: Interval | None, projected: Interval | None, usable: int, missing: list[str]
+    *,
+    run: Run,
+    figures: Figures,
+    speed: Interval | None,
+    projected: Interval | None,
+    nodes: list[Promised],
+    missing: list[str],
 ) -> Interval | None:
     """price x 24 h / (PFLOPS an accelerator x goodput x (1 - straggler loss) x usable / paid nodes)."""
     price = run.header.price_per_gpu_hour
-    losses = [value.value for value in figures.of("burn_in.straggler_loss", "cluster")]
-    loss = losses[0] if len(losses) == 1 else None
+    loss = straggler_loss(figures, [f"{node.node}/{rank}" for node in nodes for rank in node.ranks])
     if price is None:
         missing.append("Money per useful PFLOP-day: the price (--price USD_PER_GPU_HOUR)")
     if speed is None or loss is None:
@@ -93,7 +98,7 @@ def _money(
         return None
 
     def usd(tflops: float | None, share: float | None) -> float | None:
-        useful = (tflops or 0) / 1000 * (share or 0) * (1 - loss) * usable / len(run.header.promised)
+        useful = (tflops or 0) / 1000 * (share or 0) * (1 - loss) * len(nodes) / len(run.header.promised)
         return price * HOURS_A_DAY / useful if useful > 0 else None
 
     return Interval(

@@ -5,7 +5,7 @@ from string import Template
 
 from msgspec import Struct
 
-from ..evidence import CATALOGUE, Metric
+from ..evidence import CATALOGUE, TIERS, Metric
 from ..evidence.errors import HwlotteryError
 from ..references import Accelerator, ReferenceValue, accelerators, sources
 from .policy import load_policy, policy_names
@@ -104,7 +104,7 @@ def _looked_at(check: Check) -> str:
 
 
 def _demand(check: Check) -> str:
-    parts = ["required" if check.severity == "required" else "warns only"]
+    parts = [_weight(check)]
     if check.device:
         parts.append(f"on {check.device}")
     if check.where:
@@ -113,6 +113,14 @@ def _demand(check: Check) -> str:
     if check.excludable:
         parts.append("a failing node can be taken out")
     return "; ".join(parts) + "."
+
+
+def _weight(check: Check) -> str:
+    if check.severity == "warn":
+        return "warns only"
+    if not check.tiers:
+        return "a fault that was seen fails, nobody has to look for one"
+    return "required" if set(check.tiers) == set(TIERS) else f"required of {', '.join(check.tiers)}"
 
 
 def _wanted(wanted: Wanted) -> str:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from ..evidence import Metric
 from ..evidence.records import Params, Scalar
-from ..references import Accelerator, ReferenceValue
+from ..references import Accelerator, ReferenceValue, sources
 from .facts import finite
 from .policy_model import Baseline, Contract, Peers, Reference, Uniform
 from .verdict import Layer, Result
@@ -123,7 +123,7 @@ def by_reference(value: float, against: Comparison, metric: Metric) -> Judged:
     result: Result = "fail" if fail and not share >= fail else "warn" if warn and not share >= warn else "pass"
     wanted = (fail if result == "fail" else warn or fail) or 0.0
     threshold = found.value / wanted if metric.better == "lower" else found.value * wanted
-    reference = f"{against.kind} {figure(found.value, metric.unit)} ({found.source})"
+    reference = f"{against.kind} {figure(found.value, metric.unit)} ({sources()[found.source].name})"
     return Judged(
         layer="reference",
         result=result,

@@ -588,6 +588,13 @@ def test_taking_a_node_out_makes_useful_flops_dearer() -> None:
     assert less.value == pytest.approx((whole.value or 0) * 4 / 3, rel=0.01)
 
 
+def test_a_straggler_that_is_taken_out_costs_no_steps() -> None:
+    healthy, without = (verdict_of(faults=f).economics.usd_per_pflop_day for f in ([], ["slow@n01/gpu3=0.7"]))
+    assert healthy is not None
+    assert without is not None
+    assert without.value == pytest.approx((healthy.value or 0) * 4 / 3, rel=0.01)
+
+
 def test_what_money_needs_is_listed() -> None:
     assert any("--price" in line for line in verdict_of(price=None).economics.missing)
 
