@@ -58,7 +58,7 @@ def _judge(run: Run, policy: Policy | None, baseline: Run | None) -> Verdict:
         verdict=decision.word,
         signable=decision.word in SIGNABLE_WORDS and policy.signable and not run.header.simulated,
         sentence=sentence(decision, run.header, policy, covered),
-        reasons=reasons(decision, findings),
+        reasons=reasons(decision, remaining(findings, decision)),
         not_judged=not_judged(remaining(findings, decision), policy, with_baseline=baseline is not None),
         confidence=confidence(findings, failures),
         index=index(policy.checks, judge.shares, decision.excluded),

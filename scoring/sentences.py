@@ -50,13 +50,13 @@ def sentence(decision: Decision, header: RunHeader, policy: Policy, covered: Cov
     return f"Not fit as it stands: {len(decision.excluded)} of {nodes} would have to be taken out, {allowed}."
 
 
-def reasons(decision: Decision, findings: Sequence[Finding]) -> tuple[str, ...]:
-    """At most five lines, the weightiest first: failures by node, what is missing, then warnings."""
+def reasons(decision: Decision, remaining: Sequence[Finding]) -> tuple[str, ...]:
+    """At most five lines, the weightiest first: failures by node, what is missing, then warnings on what remains."""
     lines = [finding.statement for finding in decision.fatal]
     lines += [_of_node(node, decision.curable) for node in decision.excluded]
     lines += grouped(decision.missing, "not measured")
     if len(lines) < MOST_REASONS:
-        lines += _warnings(findings)
+        lines += _warnings(remaining)
     lines = list(dict.fromkeys(lines))
     if len(lines) > MOST_REASONS:
         lines = [
