@@ -14,7 +14,6 @@ from hwlottery.reports.layout import Section
 from hwlottery.reports.measured import Measured, params_label
 from hwlottery.reports.rental import rent_a_month, rented
 from hwlottery.reports.sections import SECTIONS
-from hwlottery.reports.telemetry import telemetry_chart
 from hwlottery.reports.visibility import exclusion, visibility
 from hwlottery.scoring import score_run
 
@@ -228,27 +227,3 @@ def test_params_read_as_people_say_them() -> None:
     assert product == "bf16 8x16x32 burst".replace("x", "\N{MULTIPLICATION SIGN}")
     assert params_label({"bytes": 2**26, "dtype": "fp32", "ranks": 2}) == "fp32, 64 MiB, 2 ranks"
     assert params_label({}) == "\N{EM DASH}"
-
-
-def test_telemetry_that_is_no_parquet_is_left_out(tmp_path: Path) -> None:
-    part = tmp_path / "telemetry" / "n00" / "0001.parquet"
-    part.parent.mkdir(parents=True)
-    part.write_bytes(b"PAR1 cut off")
-    assert telemetry_chart(tmp_path) is None
-
-
-def test_telemetry_is_drawn_over_its_minutes(tmp_path: Path) -> None:
-    import pyarrow
-    import pyarrow.parquet
-
-    folder = tmp_path / "telemetry" / "n00"
-    folder.mkdir(parents=True)
-    rows = [
-        {"node": "n00", "subject": "n00/gpu0", "quantity": "temperature", "minute": minute, "minimum": 60.0,
-         "mean": 65.0, "maximum": 70.0 + minute, "count": 60, "bits": 0}
-        for minute in range(5)
-    ]  # fmt: skip
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), folder / "0001.parquet")
-    chart = telemetry_chart(tmp_path)
-    assert chart is not None
-    assert chart.title == "Highest temperature under load: 74 °C"
