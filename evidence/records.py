@@ -145,7 +145,7 @@ class NotMeasured(Record, frozen=True, kw_only=True, tag="not_measured"):
 
 
 class Event(Record, frozen=True, kw_only=True, tag="event"):
-    """Something that happened at a time (UTC). `outcome` stands with trial_ended; `last_number` and `counts`
+    """Something that happened at a time (UTC). `outcome` stands with trial_ended, `last_number` with run_finished, and `counts`
     (records by file) with run_finished."""
 
     time: Instant

@@ -84,7 +84,7 @@ class RunWriter:
         """
         touched: set[str] = set()
         for record in records:
-            name = _FILE_OF[type(record)]
+            name = file_of(record)
             numbered = msgspec.structs.replace(record, number=self._last + 1)
             _write_all(self._files[name], self._encoder.encode(numbered) + b"\n")
             self._last += 1
@@ -110,6 +110,11 @@ class RunWriter:
         for file in self._files.values():
             with contextlib.suppress(OSError):
                 os.close(file)
+
+
+def file_of(record: AnyRecord) -> str:
+    """The name of the file that a record goes to."""
+    return _FILE_OF[type(record)]
 
 
 def now() -> datetime:

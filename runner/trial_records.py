@@ -1,6 +1,7 @@
 """From what came back of a trial to the records of a run, and back again for a resume."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from math import isfinite
 
@@ -26,6 +27,7 @@ from ..evidence import (
     parse_subject,
 )
 from ..evidence.records import Reason, Scalar, TrialOutcome
+from ..evidence.writing import file_of
 from ..probes.protocol import Probe
 
 _OUTCOMES: dict[type, TrialOutcome] = {
@@ -75,7 +77,11 @@ def plan_record(probe: Probe, trial: Trial, identity: str) -> TrialPlan:
 
 
 def result_records(trial: Trial, identity: str, returned: Returned) -> list[AnyRecord]:
-    """All records of a trial that has ended: what it brought, what it did not bring and why, and what happened."""
+    """All records of a trial that has ended: what it brought, what it did not bring and why, and what happened.
+
+    The last, trial_ended, counts the others by file: what stands in no fill (a sensor's value) is missed too when it is
+    gone.
+    """
     readings = (*returned.outcome.readings, *returned.beside)
     records = [record for reading in readings for record in _records(reading, trial, identity, returned)]
     records += _unfilled(trial, identity, returned, records)
@@ -89,6 +95,7 @@ def result_records(trial: Trial, identity: str, returned: Returned) -> list[AnyR
             severity="info" if isinstance(returned.outcome, Finished) else "error",
             outcome=_OUTCOMES[type(returned.outcome)],
             detail=told(returned.outcome),
+            counts=dict(Counter(file_of(record) for record in records)),
         )
     )
     return records
