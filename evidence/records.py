@@ -145,8 +145,11 @@ class NotMeasured(Record, frozen=True, kw_only=True, tag="not_measured"):
 
 
 class Event(Record, frozen=True, kw_only=True, tag="event"):
-    """Something that happened at a time (UTC). `outcome` stands with trial_ended, `last_number` with run_finished, and `counts`
-    (records by file) with run_finished."""
+    """Something that happened at a time (UTC).
+
+    `outcome` stands with trial_ended, `last_number` with run_finished; `counts` are records by file: with run_finished
+    all of the run, with trial_ended the others of the trial.
+    """
 
     time: Instant
     kind: EventKind

@@ -153,7 +153,8 @@ def _failures(verdict: Verdict) -> str:
     if seen.rate_high is None:
         return ""
     if seen.rate_high > 1:
-        return f"{figure(seen.node_days)} node-days are too few to bound failures"
+        prior = f"{figure((seen.projected_rate or 0) * 1000)} failures per 1,000 node-days are assumed"
+        return f"{prior}: {figure(seen.node_days)} observed are too few to tell"
     return f"failures at most {figure(seen.rate_high, '1/node-day')}"
 
 

@@ -56,7 +56,7 @@ def _to_pass(finding: Finding, check: Check) -> str:
     if finding.layer == "peers" and finding.result == "warn" and finding.metric:
         return f"Retest {finding.subject}: only an outlier that is seen again fails."
     action = filled(check.action, finding)
-    wanted = f"It passes with {finding.expected}." if finding.expected else ""
+    wanted = f"To pass: {finding.expected}." if finding.expected else ""
     return " ".join(part for part in (action, wanted) if part)
 
 

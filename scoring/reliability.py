@@ -80,6 +80,8 @@ def _sentence(failures: int, days: float, low: float, high: float) -> str:
             f"{counted(failures, 'failure')} {observed}: between {three_digits(low)} and {three_digits(high)} "
             "a node-day (each bound at 95 %)."
         )
+    if high > 1:
+        return f"No failure {observed}: too short a time to say anything of failures."
     needed = three_digits(round(node_days_without_failure(PRIOR_RATE)))
     return (
         f"No failure {observed}: at most {three_digits(high)} a node-day (95 %). {needed} node-days "
