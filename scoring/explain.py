@@ -1,6 +1,7 @@
 """What a name stands for: a metric, a check of a policy, or an accelerator among the references."""
 
 import difflib
+import re
 from string import Template
 
 from msgspec import Struct
@@ -43,11 +44,20 @@ def explain(name: str) -> Explanation:
         return _of_metric(metric)
     if checks:
         return _of_check(name, checks)
-    wanted = name.casefold()
-    for kind in accelerators():
-        if wanted == kind.key or wanted in (known.casefold() for known in kind.names):
-            return _of_accelerator(kind)
+    kinds = _accelerators_called(name.casefold())
+    if len(kinds) == 1:
+        return _of_accelerator(kinds[0])
+    if kinds:
+        lines = tuple(f"{kind.key}: {', '.join(kind.names)}" for kind in kinds)
+        return Explanation(kind="references", title=f"{name}: which of these {len(kinds)}?", lines=lines)
     raise UnknownName(_nearest(name))
+
+
+def _accelerators_called(wanted: str) -> list[Accelerator]:
+    """The one of exactly this key or name; else all that have it as a word of their name, as people say H100."""
+    exact = [kind for kind in accelerators() if wanted in (kind.key, *(known.casefold() for known in kind.names))]
+    words = (re.split(r"[\s-]+", f"{kind.key} {' '.join(kind.names)}".casefold()) for kind in accelerators())
+    return exact or [kind for kind, known in zip(accelerators(), words, strict=True) if wanted in known]
 
 
 def _nearest(name: str) -> str:
