@@ -10,7 +10,7 @@ import msgspec
 from .. import __version__
 from ..cluster import Cluster, Node, Outcome, Rank, Round
 from ..cluster.control import ControlPlane, NodeLost, Returned, Sent
-from ..cluster.node import NodeConfig
+from ..cluster.node import NodeConfig, died_idle_here
 from ..evidence import (
     AnyRecord,
     Event,
@@ -33,7 +33,7 @@ from .identify import Identified, differences, identify_here
 from .preview import preview, wanted
 from .progress import Progress
 from .telemetry import TelemetryFiles, take_windows_here
-from .trial_records import plan_record, recorded_outcomes, result_records, skipped, trial_id
+from .trial_records import idle_death, plan_record, recorded_outcomes, result_records, skipped, trial_id
 
 JOIN_WITHIN_S = 60.0
 Show = Callable[[Progress], None]
@@ -81,6 +81,7 @@ class Session:
                 self._run_probe(plane, probe)
                 self._keep_telemetry(plane)
                 self._tell(done_s=expected.start_s + sum(part.expected_s for part in expected.probes[:number]))
+            self._note_idle_deaths(plane)
 
     def _promised_cluster(self) -> Cluster:
         header = self.writer.header
@@ -242,6 +243,12 @@ class Session:
             for name in probe.metrics
             for subject in _promised_subjects(header, metric(name).subjects)
         )
+
+    def _note_idle_deaths(self, plane: ControlPlane) -> None:
+        """Ranks that died after their last trial are found at the end: no trial will."""
+        for node in self._current_cluster(plane).nodes:
+            died = self._asked(plane, node.name, died_idle_here) or ()
+            self._write(idle_death(subject, now()) for subject in died)
 
     def _keep_telemetry(self, plane: ControlPlane) -> None:
         files = TelemetryFiles(self.writer.path / "telemetry")

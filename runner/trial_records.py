@@ -3,6 +3,7 @@
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from math import isfinite
 
 import msgspec
@@ -220,8 +221,16 @@ def _happenings(identity: str, returned: Returned) -> Iterator[Event]:
             yield Event(
                 time=at, kind="worker_lost", subject=subject, severity="error", trial=identity, detail=outcome.message
             )
+    for subject in returned.died_idle:
+        yield idle_death(subject, at, identity)
     for subject in returned.replaced:
         yield Event(time=at, kind="rank_replaced", subject=subject, severity="warning", trial=identity)
+
+
+def idle_death(subject: str, at: datetime, identity: str | None = None) -> Event:
+    """A rank's process that ended while nothing was asked of it: the kernel's out-of-memory killer does that."""
+    detail = "its process ended between trials, while nothing was asked of it"
+    return Event(time=at, kind="worker_lost", subject=subject, severity="error", trial=identity, detail=detail)
 
 
 def recorded_outcomes(run: Run) -> dict[str, Outcome]:
