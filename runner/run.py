@@ -120,8 +120,8 @@ def _finish_or_say(session: "Session") -> None:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO):
             raise
         raise RunCutShort(
-            f"cannot write to {error.filename or path}: {error.strerror}. What was measured is kept; make room, then go "
-            f"on with: hwlottery run --resume {path}"
+            f"cannot write to {error.filename or path}: {error.strerror}. What was measured is kept; make room, then "
+            f"go on with: hwlottery run --resume {path}"
         ) from None
     finally:
         session.writer.close()
