@@ -45,14 +45,17 @@ def node_days(run: Run) -> float:
 
 
 def observed_seconds(run: Run) -> float:
-    """How long the run looked: for each of its starts, until the last trial that ended before the next."""
+    """How long the run looked: for each of its starts, from its first event until the last trial that ended before the
+    next."""
     starts = sorted(segment.start for segment in run.header.segments)
+    times = sorted(event.time for event in run.events)
     ends = sorted(event.time for event in run.events if event.kind == "trial_ended")
     seconds = 0.0
     for place, start in enumerate(starts):
         until = starts[place + 1] if place + 1 < len(starts) else None
         inside = [time for time in ends if time >= start and (until is None or time < until)]
-        seconds += (inside[-1] - start).total_seconds() if inside else 0.0
+        first = next((time for time in times if time >= start), start)
+        seconds += (inside[-1] - first).total_seconds() if inside else 0.0
     return seconds
 
 

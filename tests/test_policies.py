@@ -17,7 +17,7 @@ EVIDENCE = "{check: whole, rule: evidence.complete, each: cluster, category: evi
 
 def policy_with(check: str, **more: str) -> str:
     lines = "".join(f"{key}: {value}\n" for key, value in more.items())
-    return f"name: mine\n{lines}checks:\n  - {EVIDENCE}\n  - {check}\n"
+    return f"name: mine\nsignable: false\n{lines}checks:\n  - {EVIDENCE}\n  - {check}\n"
 
 
 def refusal(text: str) -> str:
