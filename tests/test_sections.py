@@ -141,7 +141,8 @@ def test_a_burn_in_of_more_steps_than_are_kept_is_drawn_from_its_quantiles(tmp_p
 
 def test_like_findings_without_a_value_are_one_row_that_names_all(tmp_path: Path) -> None:
     run = run_with(tmp_path, "never_joined@n01")
-    found, _ = rows(Measured(run), score_run(run), charts=False)
+    verdict = msgspec.structs.replace(score_run(run), exclude=())
+    found, _ = rows(Measured(run), verdict, charts=False)
     gathered = [row for row in found if row.check == "matmul.rate"]
     assert [row.subject for row in gathered] == ["n01: 4 GPUs"]
     assert "n01/gpu3" in gathered[0].subjects
@@ -149,7 +150,8 @@ def test_like_findings_without_a_value_are_one_row_that_names_all(tmp_path: Path
 
 def test_findings_that_fail_stand_before_what_is_missing_and_what_warns(tmp_path: Path) -> None:
     run = run_with(tmp_path, "slow@n01/gpu1=0.7", "tool_missing@n02", "kernel@n03")
-    found, _ = rows(Measured(run), score_run(run), charts=False)
+    verdict = msgspec.structs.replace(score_run(run), verdict="NO_GO", exclude=())
+    found, _ = rows(Measured(run), verdict, charts=False)
     order = [(row.result, row.required) for row in found]
     ranks = [{"fail": 0, "not_measured": 1 if required else 3, "warn": 2}[result] for result, required in order]
     assert ranks == sorted(ranks)
