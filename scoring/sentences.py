@@ -145,13 +145,15 @@ def _of_nobody(check: Check) -> str:
 
 # Shorter runs can be steady and say nothing of a machine that is warm: their speed is known fairly at best.
 _LONG_ENOUGH_S = 3600.0
+_OF_SPEED = ("compute", "memory", "fabric", "storage", "burn_in")
 _SPEED_UNITS = ("TFLOPS", "GB/s", "s", "tokens/s", "share")
 
 
 def confidence(findings: Sequence[Finding], reliability: Reliability, seconds: float) -> str:
     """How sure: of speed by the samples behind the figures that were judged and by the run's length, of failures by the
     node-days observed."""
-    graded = [f.confidence for f in findings if f.layer and f.unit in _SPEED_UNITS and f.result != "not_measured"]
+    judged = [f for f in findings if f.category in _OF_SPEED and f.unit in _SPEED_UNITS and f.layer]
+    graded = [finding.confidence for finding in judged if finding.result != "not_measured"]
     days = f"{three_digits(reliability.node_days)} node-days"
     speed = f"{_middle(graded, seconds)} for speed" if graded else "none for speed: no speed was judged"
     return f"{speed}, {_of_failures(reliability.node_days)} for failures: {days}"
