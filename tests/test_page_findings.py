@@ -72,6 +72,7 @@ def test_what_only_leaves_out_is_one_row_and_not_one_for_each_check(judged: tupl
     assert row.check == "18 results left out by --only matmul"
     assert set(row.categories.split()) == {"memory", "fabric", "storage"}
     assert "check17 (1)" in dict(row.detail)["Checks"]
+    assert row.action == "Run again without --only."
 
 
 def test_left_out_by_the_profile_and_by_only_are_told_apart(judged: tuple[Run, Verdict]) -> None:
