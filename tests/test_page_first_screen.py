@@ -1,6 +1,5 @@
 """The four figures and the mark of the verdict: what is compared, what is assumed, and what is no interval."""
 
-
 import msgspec
 import pytest
 from generated_runs import write_run
