@@ -29,8 +29,8 @@ from hwlottery.scoring import (
     verdict_json,
 )
 from hwlottery.scoring.decision import most_excluded
-from hwlottery.scoring.layers import by_peers, group_of
-from hwlottery.scoring.policy_model import Peers
+from hwlottery.scoring.peers import by_peers, group_of
+from hwlottery.scoring.policy_layers import Peers
 from hwlottery.scoring.score import read_verdict
 
 EVIDENCE = "{check: whole, rule: evidence.complete, each: cluster, category: evidence}"
