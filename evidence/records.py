@@ -224,7 +224,9 @@ def measured(
             subject=subject,
             params=params or {},
             reason="not_finite" if bad else "not_returned",
-            detail=f"{bad} of {len(values)} samples are not finite" if bad else "no sample came",
+            detail=f"{bad} of {len(values)} samples {'is' if bad == 1 else 'are'} not finite"
+            if bad
+            else "no sample came",
             trial=trial,
             attempt=attempt,
             retest_of=retest_of,

@@ -130,17 +130,23 @@ def not_judged(
     lines += [f"{check} {detail}." for check, detail in few.items()]
     if not with_baseline and any(check.layers.baseline for check in policy.checks):
         lines.append("Change since the last accepted run: no baseline was given.")
-    lines += [_of_nobody(check) for check in policy.checks if check.check not in concerned]
+    lines += _of_nobody(check for check in policy.checks if check.check not in concerned)
     return tuple(lines)
 
 
-def _of_nobody(check: Check) -> str:
-    """A check that this run has no subject for, with its conditions."""
-    conditions = [f"for {check.device} only"] if check.device else []
-    conditions += [f"from {counted(check.nodes_at_least, 'node')} on"] if check.nodes_at_least > 1 else []
-    conditions += [f"from {counted(check.ranks_at_least, 'rank')} on"] if check.ranks_at_least > 1 else []
-    told = f" ({', '.join(conditions)})" if conditions else ""
-    return f"{check.check} concerns no {check.each} of this run{told}."
+def _of_nobody(checks: Iterable[Check]) -> list[str]:
+    """Checks that this run has no subject for, each named, a line for each kind of subject and conditions."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for check in checks:
+        conditions = [f"for {check.device} only"] if check.device else []
+        conditions += [f"from {counted(check.nodes_at_least, 'node')} on"] if check.nodes_at_least > 1 else []
+        conditions += [f"from {counted(check.ranks_at_least, 'rank')} on"] if check.ranks_at_least > 1 else []
+        groups.setdefault((check.each, ", ".join(conditions)), []).append(check.check)
+    return [
+        f"{', '.join(names)} {'concerns' if len(names) == 1 else 'concern'} no {each} of this run"
+        + (f" ({told})." if told else ".")
+        for (each, told), names in groups.items()
+    ]
 
 
 # Shorter runs can be steady and say nothing of a machine that is warm: their speed is known fairly at best.

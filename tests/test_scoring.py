@@ -964,9 +964,12 @@ def test_one_of_a_thing_is_told_in_the_singular() -> None:
 
 def test_a_check_that_concerns_nothing_here_is_named_with_its_conditions() -> None:
     verdict = verdict_of(nodes=1, accelerators=1)
-    wanted = "all_reduce.across_nodes concerns no cluster of this run (for cuda only, from 2 nodes on)."
-    assert wanted in verdict.not_judged
-    assert "all_reduce.reference concerns no node of this run (for cuda only, from 2 ranks on)." in verdict.not_judged
+    across = "all_reduce.across_nodes, all_reduce.across_nodes_exact concern no cluster of this run"
+    assert f"{across} (for cuda only, from 2 nodes on)." in verdict.not_judged
+    assert (
+        "burn_in.replicas, burn_in.stragglers concern no cluster of this run (from 2 ranks on)." in verdict.not_judged
+    )
+    assert "all_reduce.exact concerns no node of this run (from 2 ranks on)." in verdict.not_judged
 
 
 def test_a_policy_whose_speed_checks_concern_nothing_here_proves_nothing() -> None:
