@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,16 +20,20 @@ from msgspec import Struct
 from ..evidence import AnyReading, RunError
 from .identity import Identity, new_identity
 from .node import NodeConfig, abort_here, call_here, perform_here, prepare_here
-from .node_main import Summons
+from .node_main import UNLIKE, Summons
 from .orders import Part, PartResult, Warmth
 from .outcomes import merged
 from .slots import WARM_WITHIN_S
+from .ssh import Ssh
 from .trials import Outcome, Trial, WorkerLost
 
 _ANSWER_WITHIN_S = 15.0
 _END_WITHIN_S = 8.0
+_WORKER = ("-m", "hwlottery.cluster.node_main")
 # A node's worker ends without Python's own shutdown; its resource tracker would complain of that in the log.
-_QUIET = "ignore:resource_tracker:UserWarning"
+_QUIET = {"PYTHONWARNINGS": "ignore:resource_tracker:UserWarning"}
+# What a user sets for the collectives at the head is meant for the nodes.
+_CARRIED = ("NCCL_", "GLOO_", "TORCH_NCCL_")
 
 
 class Sent(Struct, frozen=True, kw_only=True):
@@ -56,10 +60,18 @@ class NodeLost(Exception):
     """A node's worker is gone or does not answer; the message is one line."""
 
 
-class ControlPlane:
-    """The head's end of the control plane. Use as a context manager; leaving it ends every rank."""
+class UnlikeNodes(RunError):
+    """Nodes whose hwlottery, torch or Python differ from the head's."""
 
-    def __init__(self, host: str = "127.0.0.1") -> None:
+
+class ControlPlane:
+    """The head's end of the control plane. Use as a context manager; leaving it ends every rank.
+
+    It listens at `host`, which nodes must be able to reach, and `port` (0: any that is free), with the run's own TLS
+    identity. Raises RunError where it cannot.
+    """
+
+    def __init__(self, host: str = "127.0.0.1", port: int = 0) -> None:
         from . import dask_settings
 
         dask_settings.apply()
@@ -70,6 +82,7 @@ class ControlPlane:
         security = self._identity.security()
         options = {
             "host": host,
+            "port": port,
             "protocol": "tls",
             "security": security,
             "dashboard": False,
@@ -100,26 +113,47 @@ class ControlPlane:
 
     def start_local(self, node: NodeConfig, log: Path) -> None:
         """Start this machine's node worker. It is told over stdin what to be, and prints to `log`."""
-        with log.open("ab") as out:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "hwlottery.cluster.node_main"],
-                stdin=subprocess.PIPE,
-                stdout=out,
-                stderr=out,
-                env={**os.environ, "PYTHONWARNINGS": _QUIET},
-                start_new_session=True,  # a Ctrl-C at the terminal is for the head, which ends the nodes in order
-            )
         summons = Summons(
             scheduler=self._cluster.scheduler_address, identity=self._identity, host=self._host, node=node
         )
+        self._start([sys.executable, *_WORKER], summons, log, {**os.environ, **_QUIET})
+
+    def start_by_ssh(self, node: NodeConfig, ssh: Ssh, log: Path, software: Mapping[str, str]) -> None:
+        """Start a node's worker by ssh to the host of its name, with the same summons over ssh's stdin.
+
+        `software` is what the node's must be like, by name; else it does not join.
+        """
+        carried = {name: value for name, value in os.environ.items() if name.startswith(_CARRIED)}
+        summons = Summons(
+            scheduler=self._cluster.scheduler_address,
+            identity=self._identity,
+            node=node,
+            env={**carried, **_QUIET},
+            software=dict(software),
+        )
+        self._start(ssh.command(node.name, _WORKER), summons, log, None)
+
+    def _start(self, command: list[str], summons: Summons, log: Path, env: Mapping[str, str] | None) -> None:
+        with log.open("ab") as out:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=out,
+                stderr=out,
+                env=env,
+                start_new_session=True,  # a Ctrl-C at the terminal is for the head, which ends the nodes in order
+            )
         assert process.stdin is not None
         with contextlib.suppress(BrokenPipeError), process.stdin as stdin:
             stdin.write(msgspec.json.encode(summons))
-        self._processes[node.name] = process
-        self._logs[node.name] = log
+        self._processes[summons.node.name] = process
+        self._logs[summons.node.name] = log
 
     def wait_joined(self, names: tuple[str, ...], within_s: float) -> tuple[str, ...]:
-        """Wait until these nodes have joined, some have ended instead, or the time is up; return those here."""
+        """Wait until these nodes have joined, some have ended instead, or the time is up; return those here.
+
+        Raises UnlikeNodes, which names each, where nodes have not joined for what software they have.
+        """
         until = time.monotonic() + within_s
         while time.monotonic() < until:
             here = self._workers()
@@ -131,12 +165,36 @@ class ControlPlane:
         here = self._workers()
         for name in names:
             if name not in here:
-                self._lost[name] = f"never joined{self._last_words(name)}"
+                self._lost[name] = f"never joined{self._last_words(name) or f' within {within_s:.0f} s'}"
+        self._refuse_unlike()
         return tuple(name for name in names if name in here)
+
+    def _refuse_unlike(self) -> None:
+        unlike = [f"{name} {why.partition(UNLIKE)[2]}" for name, why in self._lost.items() if UNLIKE in why]
+        if unlike:
+            raise UnlikeNodes(
+                f"software differs from this machine's: {'; '.join(unlike)}. Make it alike, leave them out of --hosts, "
+                "or give --allow-unlike"
+            )
 
     def call(self, node: str, function: Callable[..., Any], *args: Any, within_s: float = 60.0) -> Any:
         """Run a function of ours in a node's worker. Raises NodeLost, or what the function raises."""
         return self._task(node, within_s, call_here, function, *args)
+
+    def call_each(
+        self, nodes: Iterable[str], function: Callable[..., Any], *args: Any, within_s: float = 60.0
+    ) -> dict[str, Any]:
+        """Run a function of ours in the workers of several nodes at once; what it returned, by those that answered.
+
+        Raises what the function raises.
+        """
+
+        def ask(node: str) -> tuple[str, Any] | None:
+            with contextlib.suppress(NodeLost):
+                return node, self.call(node, function, *args, within_s=within_s)
+            return None
+
+        return dict(answer for answer in _each(ask, tuple(nodes)) if answer is not None)
 
     def run_round(self, sent: list[Sent]) -> list[Returned]:
         """Run trials on disjoint ranks at once; what came back, in their order."""
@@ -200,11 +258,13 @@ class ControlPlane:
     def _run(self, sent: Sent) -> Returned:
         start = datetime.now(UTC)
         nodes = tuple(dict.fromkeys(rank.node for rank in sent.trial.ranks))
-        trouble = self._prepare(sent, nodes)
+        ready = self._prepare(sent, nodes)
+        trouble = self._trouble(ready, nodes)
         if trouble is not None:
             return Returned(outcome=trouble, start=start, end=datetime.now(UTC), lost_nodes=self._lost_of(nodes))
+        meeting = next((warmth.meeting for warmth in ready.values() if not isinstance(warmth, str)), None)
         start = datetime.now(UTC)
-        parts = self._perform(sent, nodes)
+        parts = self._perform(sent, nodes, meeting)
         outcome = merged(sent.trial, [part for part in parts if part], self._lost_of(nodes))
         return Returned(
             outcome=outcome,
@@ -219,20 +279,24 @@ class ControlPlane:
     def _lost_of(self, nodes: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(node for node in nodes if node in self._lost)
 
-    def _prepare(self, sent: Sent, nodes: tuple[str, ...]) -> Outcome | None:
-        """Have all ranks of a trial ready. Returns an outcome where some are not."""
+    def _prepare(self, sent: Sent, nodes: tuple[str, ...]) -> dict[str, Warmth | str]:
+        """Have all ranks of a trial ready: the warmth of each, or why it is not. The first leads several nodes."""
+        leader = sent.trial.ranks[0].subject if sent.trial.collective and len(nodes) > 1 else None
         env = tuple(sorted(sent.trial.env.items()))
         within = WARM_WITHIN_S + _ANSWER_WITHIN_S
 
         def prepare(node: str) -> dict[str, Warmth | str]:
             subjects = tuple(rank.subject for rank in sent.trial.ranks if rank.node == node)
             try:
-                ready: dict[str, Warmth | str] = self._task(node, within, prepare_here, subjects, env)
+                ready: dict[str, Warmth | str] = self._task(node, within, prepare_here, subjects, env, leader)
             except NodeLost as error:
                 return dict.fromkeys(subjects, str(error))
             return ready
 
-        ready = {subject: found for part in _each(prepare, nodes) for subject, found in part.items()}
+        return {subject: found for part in _each(prepare, nodes) for subject, found in part.items()}
+
+    def _trouble(self, ready: Mapping[str, Warmth | str], nodes: tuple[str, ...]) -> Outcome | None:
+        """The outcome of a trial whose ranks are not all ready; None where they are."""
         trouble = {subject: found for subject, found in ready.items() if isinstance(found, str)}
         if not trouble:
             return None
@@ -240,13 +304,13 @@ class ControlPlane:
         why = next(iter(trouble.values()))
         return WorkerLost(subjects=lost or tuple(trouble), message=why if lost else f"did not start: {why}")
 
-    def _perform(self, sent: Sent, nodes: tuple[str, ...]) -> list[PartResult | None]:
+    def _perform(self, sent: Sent, nodes: tuple[str, ...], meeting: str | None) -> list[PartResult | None]:
         """Send each node its part; None for a node that was lost. When one fails a collective the others are told."""
         within = sent.trial.deadline_s + _ANSWER_WITHIN_S
 
         def perform(node: str) -> PartResult | None:
             try:
-                result: PartResult = self._task(node, within, perform_here, _part(sent, node))
+                result: PartResult = self._task(node, within, perform_here, _part(sent, node, meeting))
             except NodeLost:
                 self._abort(sent, nodes, node)
                 return None
@@ -257,20 +321,25 @@ class ControlPlane:
         return _each(perform, nodes)
 
     def _abort(self, sent: Sent, nodes: tuple[str, ...], failed: str) -> None:
-        for node in nodes:
-            if node != failed and sent.trial.collective:
-                with contextlib.suppress(NodeLost):
-                    self._task(node, _ANSWER_WITHIN_S, abort_here, sent.id)
+        others = tuple(node for node in nodes if node != failed and node not in self._lost)
+        if not sent.trial.collective or not others:
+            return
+
+        def abort(node: str) -> None:
+            with contextlib.suppress(NodeLost):
+                self._task(node, _ANSWER_WITHIN_S, abort_here, sent.id)
+
+        _each(abort, others)
 
 
 def _each(function: Callable[[str], Any], nodes: tuple[str, ...]) -> list[Any]:
-    if len(nodes) == 1:
-        return [function(nodes[0])]
+    if len(nodes) < 2:
+        return [function(node) for node in nodes]
     with ThreadPoolExecutor(max_workers=len(nodes)) as pool:
         return list(pool.map(function, nodes))
 
 
-def _part(sent: Sent, node: str) -> Part:
+def _part(sent: Sent, node: str, meeting: str | None) -> Part:
     ranks = sent.trial.ranks
     return Part(
         trial=sent.id,
@@ -283,6 +352,7 @@ def _part(sent: Sent, node: str) -> Part:
         nodes=tuple(rank.node for rank in ranks),
         local=tuple(place for place, rank in enumerate(ranks) if rank.node == node),
         seed=sent.seed,
+        meeting=meeting,
     )
 
 

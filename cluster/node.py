@@ -14,6 +14,7 @@ from msgspec import Struct
 from pebble import ProcessExpired
 
 from ..evidence import AnyReading, Device
+from . import stacks
 from .orders import Order, Part, PartResult, RankResult, RankSpec, Warmth
 from .slots import RankDidNotStart, Slot
 
@@ -48,8 +49,10 @@ class Beside(Protocol):
 class NodeKeeper:
     """The ranks of this node. One a process; Dask tasks call it from several threads."""
 
-    def __init__(self, config: NodeConfig) -> None:
+    def __init__(self, config: NodeConfig, *, address: str = "127.0.0.1", interface: str = "lo") -> None:
+        """`address` and `interface` are where ranks of other nodes find those of this one."""
         self.config = config
+        self._address = address
         self.folder = Path(tempfile.mkdtemp(prefix="hwlottery-node-"))
         self._beside: Beside | None = None
         self._ended_early: set[str] = set()
@@ -59,7 +62,12 @@ class NodeKeeper:
         self._slots = {
             f"{config.name}/{short}": Slot(
                 RankSpec(
-                    subject=f"{config.name}/{short}", node=config.name, index=index, device=config.device, slots=slots
+                    subject=f"{config.name}/{short}",
+                    node=config.name,
+                    index=index,
+                    device=config.device,
+                    slots=slots,
+                    interface=interface,
                 ),
                 self.folder,
                 keeper,
@@ -76,17 +84,28 @@ class NodeKeeper:
         """The processes of the ranks that are up."""
         return {slot.warmth.pid for slot in self._slots.values() if slot.warmth}
 
-    def prepare(self, subjects: tuple[str, ...], env: tuple[tuple[str, str], ...]) -> dict[str, Warmth | str]:
+    def prepare(
+        self, subjects: tuple[str, ...], env: tuple[tuple[str, str], ...], leader: str | None = None
+    ) -> dict[str, Warmth | str]:
         """Have these ranks ready with this environment: the warmth of each, or why it did not start.
 
-        Waits for other ranks of the node that are just starting, too: they would disturb what is measured next.
+        `leader`, where it is one of them, opens the store where ranks of several nodes meet. Waits for other ranks of
+        the node that are just starting, too: they would disturb what is measured next.
         """
         with self._starting:
             for subject in subjects:
                 self._slots[subject].begin(env)
         for slot in self._slots.values():
             slot.settle()
-        return {subject: _warmth_or_why(self._slots[subject]) for subject in subjects}
+        return {subject: self._warmth_or_why(subject, opens=subject == leader) for subject in subjects}
+
+    def _warmth_or_why(self, subject: str, *, opens: bool) -> Warmth | str:
+        slot = self._slots[subject]
+        try:
+            warmth = slot.ready()
+            return slot.open(self._address) if opens else warmth
+        except RankDidNotStart as error:
+            return str(error)
 
     def perform(self, part: Part) -> PartResult:
         """Do this node's part of a trial: every local rank, under the deadline. Ranks must be prepared."""
@@ -113,7 +132,7 @@ class NodeKeeper:
         return stuck
 
     def _order(self, part: Part, place: int, local: int) -> Order:
-        store = self.folder / f"store-{part.trial}" if part.collective else None
+        store = self.folder / f"store-{part.trial}" if part.collective and part.meeting is None else None
         return Order(
             part=part,
             rank=place,
@@ -141,7 +160,7 @@ class NodeKeeper:
         slot = self._slots[subject]
         if not future.done():
             fate = "ended" if part.trial in self._ended_early else "timed_out"
-            doing = _STATES.get(slot.state() or "", "gone")
+            doing = self._doing(part, slot)
             stuck = slot.end()
             self._begin_again(slot)
             return self._told(part, subject, fate=fate, stuck=stuck, message=doing)
@@ -154,6 +173,14 @@ class NodeKeeper:
         message = f"exit code {error.exitcode}" if isinstance(error, ProcessExpired) else _one_line(error)
         return self._told(part, subject, fate="died" if died else "raised", message=message)
 
+    def _doing(self, part: Part, slot: Slot) -> str:
+        """What a late rank was doing: by its stack where it can answer, else by the kernel's word for its state."""
+        state = slot.state() or ""
+        stack = ""
+        if state in ("R", "S") and slot.warmth is not None:
+            stack = stacks.where(slot.warmth.pid, self._log(part, slot.spec.subject))
+        return stack or _STATES.get(state, "gone")
+
     def _begin_again(self, slot: Slot) -> None:
         """Fill the slot with a fresh process in the background: its process group was spoilt, or it is gone."""
         with self._starting:
@@ -161,13 +188,6 @@ class NodeKeeper:
 
     def _told(self, part: Part, subject: str, **rest: Any) -> RankResult:
         return RankResult(subject=subject, log=_tail(self._log(part, subject)), **rest)
-
-
-def _warmth_or_why(slot: Slot) -> Warmth | str:
-    try:
-        return slot.ready()
-    except RankDidNotStart as error:
-        return str(error)
 
 
 def _tail(log: Path) -> str:
@@ -212,9 +232,11 @@ def here() -> NodeKeeper:
     return _keeper
 
 
-def prepare_here(subjects: tuple[str, ...], env: tuple[tuple[str, str], ...]) -> dict[str, Warmth | str]:
+def prepare_here(
+    subjects: tuple[str, ...], env: tuple[tuple[str, str], ...], leader: str | None
+) -> dict[str, Warmth | str]:
     """Task: NodeKeeper.prepare on the node that runs it."""
-    return here().prepare(subjects, env)
+    return here().prepare(subjects, env, leader)
 
 
 def perform_here(part: Part) -> PartResult:

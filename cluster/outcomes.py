@@ -1,6 +1,7 @@
 """From the results of ranks to the outcome of a trial: which failure was the cause, and which only followed."""
 
 from .orders import PartResult, RankResult
+from .stacks import AT
 from .trials import Finished, Outcome, Raised, TimedOut, Trial, WorkerLost
 
 
@@ -20,9 +21,11 @@ def merged(trial: Trial, parts: list[PartResult], lost_nodes: tuple[str, ...]) -
         return Raised(subject=raised[0].subject, message=raised[0].message, readings=readings)
     late = _of(ordered, "timed_out") + _of(ordered, "ended")
     if late:
+        culprits = _culprits(late) if trial.collective else late
         return TimedOut(
-            subjects=_names(_culprits(late)),
+            subjects=_names(culprits),
             stuck=tuple(rank.subject for rank in late if rank.stuck),
+            doing={rank.subject: rank.message for rank in culprits if rank.message},
             readings=readings,
         )
     return Finished(readings=readings)
@@ -37,6 +40,7 @@ def _names(ranks: list[RankResult]) -> tuple[str, ...]:
 
 
 def _culprits(late: list[RankResult]) -> list[RankResult]:
-    """Of ranks that were late together, those that were stopped or stuck in the kernel; all where none was."""
+    """Of ranks of a collective that were late together, those that were stopped or stuck in the kernel; else those
+    whose stack was in their own work, not in a collective as the others'; all where there is no telling."""
     held = [rank for rank in late if rank.stuck or rank.message.startswith(("stopped", "in the kernel"))]
-    return held or late
+    return held or [rank for rank in late if rank.message.startswith(AT)] or late
