@@ -69,6 +69,51 @@ def cli() -> None:
     help="Where filesystem and checkpoint probes write: the storage you will train on. [default: here]",
 )
 @click.option(
+    "--hosts",
+    default=None,
+    metavar="NODESET",
+    help="Measure these nodes, reached by ssh: node[01-16], or n1,n2. [default: this machine alone]",
+)
+@click.option(
+    "--gpus-per-node",
+    type=click.IntRange(min=0),
+    default=None,
+    metavar="N",
+    help="With --hosts: what each node is to have; 0 for its CPUs. [default: as this machine]",
+)
+@click.option(
+    "--ssh",
+    default=None,
+    envvar="HWLOTTERY_SSH",
+    metavar="ARGUMENTS",
+    help="With --hosts: more arguments for ssh, such as '-F FILE'. Also by the variable HWLOTTERY_SSH.",
+)
+@click.option(
+    "--remote-python",
+    default=None,
+    metavar="COMMAND",
+    help="With --hosts: what starts Python with hwlottery on the nodes. [default: the path of the one here]",
+)
+@click.option(
+    "--listen",
+    default=None,
+    metavar="ADDRESS[:PORT]",
+    help="With --hosts: where nodes find this machine. [default: its address on the route to the first node]",
+)
+@click.option(
+    "--join-within",
+    type=click.FloatRange(min=1),
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long nodes may take to join; the run goes on without those that have not.",
+)
+@click.option(
+    "--allow-unlike",
+    is_flag=True,
+    help="With --hosts: run although a node's hwlottery, torch or Python is another than this machine's.",
+)
+@click.option(
     "--out",
     type=click.Path(path_type=Path),
     default=None,
@@ -102,25 +147,34 @@ def run(
     rerun_changed: bool,
     dry_run: bool,
     as_json: bool,
+    ssh: str | None,
+    remote_python: str | None,
+    listen: str | None,
+    join_within: float,
+    allow_unlike: bool,
     **wishes: Any,
 ) -> None:
-    """Measure this machine, judge it, and write the report.
+    """Measure this machine, or the nodes of --hosts; judge, and write the report.
 
     Any verdict is an answer: the exit code says which. Everything measured is kept in the run directory.
     """
     with _one_line_errors():
         from .probes.profiles import load_profile
-        from .runner.command import Options, run_new, run_on, show_plan
+        from .runner.command import Options, reach_from, run_new, run_on, show_plan
         from .scoring import document_for
 
+        reach = reach_from(
+            ssh=ssh, remote_python=remote_python, listen=listen, join_within=join_within, allow_unlike=allow_unlike
+        )
         console, command = _console(as_json), ("hwlottery", *sys.argv[1:])
         if resume is not None:
             given = context.get_parameter_source
             stated = {name for name in context.params if given(name) == click.core.ParameterSource.COMMANDLINE}
-            out = run_on(resume, stated, rerun_changed=rerun_changed, command=command, console=console)
+            out = run_on(resume, stated, rerun_changed=rerun_changed, command=command, reach=reach, console=console)
         else:
             chosen = load_profile(profile or "smoke")
-            options = Options(profile=chosen, policy=document_for(policy, chosen.name), command=command, **wishes)
+            demanded = document_for(policy, chosen.name)
+            options = Options(profile=chosen, policy=demanded, command=command, reach=reach, **wishes)
             if dry_run:
                 show_plan(options, console, as_json=as_json)
                 return

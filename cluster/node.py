@@ -171,7 +171,8 @@ class NodeKeeper:
         self._begin_again(slot)
         died = isinstance(error, ProcessExpired)
         message = f"exit code {error.exitcode}" if isinstance(error, ProcessExpired) else _one_line(error)
-        return self._told(part, subject, fate="died" if died else "raised", message=message)
+        follows = stacks.IN_COLLECTIVE in getattr(error, "__notes__", ())
+        return self._told(part, subject, fate="died" if died else "raised", message=message, follows=follows)
 
     def _doing(self, part: Part, slot: Slot) -> str:
         """What a late rank was doing: by its stack where it can answer, else by the kernel's word for its state."""

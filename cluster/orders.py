@@ -63,13 +63,15 @@ class Order(Struct, frozen=True, kw_only=True):
 
 
 class RankResult(Struct, frozen=True, kw_only=True):
-    """What became of one rank in a trial; `stuck` where the kernel would not end its process."""
+    """What became of one rank in a trial; `stuck` where the kernel would not end its process, `follows` where it raised
+    inside a collective, which may only follow from what befell a peer."""
 
     subject: str
     fate: Fate
     readings: tuple[AnyReading, ...] = ()
     message: str = ""
     stuck: bool = False
+    follows: bool = False
     log: str = ""
 
 

@@ -6,8 +6,9 @@ from .trials import Finished, Outcome, Raised, TimedOut, Trial, WorkerLost
 
 
 def merged(trial: Trial, parts: list[PartResult], lost_nodes: tuple[str, ...]) -> Outcome:
-    """The outcome of a trial. A death comes before an exception, and that before a timeout: when one rank of a
-    collective dies its peers raise or wait."""
+    """The outcome of a trial. A death comes first: when one rank of a collective dies its peers raise or wait. Then the
+    deadline: where one node ends its late ranks, their peers elsewhere raise. Then an exception, first of all one that
+    was not raised inside a collective: those may only follow."""
     results = {rank.subject: rank for part in parts for rank in part.ranks}
     ordered = [results[rank.subject] for rank in trial.ranks if rank.subject in results]
     readings = tuple(reading for rank in ordered for reading in rank.readings)
@@ -16,8 +17,9 @@ def merged(trial: Trial, parts: list[PartResult], lost_nodes: tuple[str, ...]) -
         return WorkerLost(subjects=lost_nodes, message="the node's worker is gone", readings=readings)
     if died:
         return WorkerLost(subjects=_names(died), message=died[0].message, readings=readings)
-    raised = _of(ordered, "raised")
-    if raised:
+    raised = sorted(_of(ordered, "raised"), key=lambda rank: rank.follows)
+    overdue = trial.collective and _of(ordered, "timed_out")
+    if raised and not overdue:
         return Raised(subject=raised[0].subject, message=raised[0].message, readings=readings)
     late = _of(ordered, "timed_out") + _of(ordered, "ended")
     if late:

@@ -77,8 +77,19 @@ def perform(order: Order) -> list[AnyReading]:
         seed=part.seed,
     )
     function = rank_function(part.function)
-    with _process_group(order, _spec), _printing_flushed():
+    with _collective_noted(), _process_group(order, _spec), _printing_flushed():
         return function(context, dict(part.params))
+
+
+@contextlib.contextmanager
+def _collective_noted() -> Iterator[None]:
+    """Note on an exception whether a collective raised it."""
+    try:
+        yield
+    except Exception as error:
+        if stacks.in_collective(error):
+            error.add_note(stacks.IN_COLLECTIVE)
+        raise
 
 
 def open_meeting(address: str) -> int:
@@ -88,14 +99,12 @@ def open_meeting(address: str) -> int:
     """
     global _meeting  # noqa: PLW0603  # a process is one rank for its whole life
     if _meeting is None:
-        from torch.distributed import TCPStore
+        from torch.distributed import TCPStore  # type: ignore[attr-defined]  # there, but not in __all__
 
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         listening = socket.create_server((address, 0), family=family, backlog=4096)
         port = listening.getsockname()[1]
-        _meeting = TCPStore(
-            address, port, is_master=True, wait_for_workers=False, master_listen_fd=listening.detach()
-        )
+        _meeting = TCPStore(address, port, is_master=True, wait_for_workers=False, master_listen_fd=listening.detach())
     return int(_meeting.port)
 
 

@@ -87,7 +87,9 @@ class Slot:
         except Exception as error:  # noqa: BLE001  # whatever the child raises comes through here
             self.end()
             raise RankDidNotStart(f"no store on {address}: {type(error).__name__}: {error}") from None
-        return msgspec.structs.replace(self.warmth, meeting=f"[{address}]:{port}" if ":" in address else f"{address}:{port}")
+        return msgspec.structs.replace(
+            self.warmth, meeting=f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+        )
 
     def settle(self) -> None:
         """Wait a while for a process that is starting, whatever comes of it."""

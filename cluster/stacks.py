@@ -25,6 +25,8 @@ _MEETING = "cluster/rank_process.py"
 # Gradients are reduced within backward: from the stack it cannot be told whether it computes or waits.
 _UNDECIDED = "torch/autograd/graph.py"
 _TOP = 3
+# A note on an exception that was raised inside a collective; it travels with it from the rank to its node.
+IN_COLLECTIVE = "raised inside a collective"
 
 
 def answer_in_log() -> None:
@@ -57,6 +59,16 @@ def told(dump: str) -> str:
         return ""
     first = stack[0]
     return f"{AT}{Path(first['file']).name}:{first['line']} {first['function']}"
+
+
+def in_collective(error: BaseException) -> bool:
+    """Whether an exception was raised inside a collective: it may only follow from what befell a peer."""
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename.endswith(_COLLECTIVE):
+            return True
+        trace = trace.tb_next
+    return False
 
 
 def _size(log: Path) -> int:

@@ -8,16 +8,21 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from ..cluster.ssh import make_ssh
 from ..evidence import Document, RunError, Tier
 from ..evidence.writing import now
 from ..probes import PROBES
 from ..probes.profiles import Profile
+from .joining import Reach
 from .live import Live, duration
 from .preview import Preview
 from .run import Request, plan_of, resume, start
 
 # What a resume takes from the run itself: giving it again could contradict it.
-_OF_THE_RUN = ("profile", "policy", "seed", "only", "provider", "cluster", "price", "tier", "scratch", "out", "dry_run")
+_OF_THE_RUN = (
+    *("profile", "policy", "seed", "only", "provider", "cluster", "price", "tier", "scratch", "out", "dry_run"),
+    *("hosts", "gpus_per_node"),
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,6 +40,9 @@ class Options:
     only: tuple[str, ...]
     seed: int
     command: tuple[str, ...]
+    hosts: str | None
+    gpus_per_node: int | None
+    reach: Reach
 
 
 def run_new(options: Options, console: Console) -> Path:
@@ -45,14 +53,34 @@ def run_new(options: Options, console: Console) -> Path:
     return request.out
 
 
-def run_on(path: Path, stated: set[str], *, rerun_changed: bool, command: tuple[str, ...], console: Console) -> Path:
+def reach_from(
+    *, ssh: str | None, remote_python: str | None, listen: str | None, join_within: float, allow_unlike: bool
+) -> Reach:
+    """How nodes are reached, from the options. Raises RunError for what a shell could not split."""
+    return Reach(
+        ssh=make_ssh(ssh, remote_python, sys.executable),
+        listen=listen,
+        join_within_s=join_within,
+        allow_unlike=allow_unlike,
+    )
+
+
+def run_on(
+    path: Path,
+    stated: set[str],
+    *,
+    rerun_changed: bool,
+    command: tuple[str, ...],
+    reach: Reach,
+    console: Console,
+) -> Path:
     """Go on with a run. Raises RunError where options of the run itself are given again."""
     again = sorted(stated & set(_OF_THE_RUN))
     if again:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in again)
         raise RunError(f"{names} cannot be given with --resume: the run goes on with its own")
     with Live(console) as show:
-        resume(path, show, rerun_changed=rerun_changed, command=command)
+        resume(path, show, rerun_changed=rerun_changed, command=command, reach=reach)
     return path
 
 
@@ -71,7 +99,7 @@ def _request(options: Options) -> Request:
         if name not in {probe.name for probe in PROBES}:
             raise RunError(f"unknown probe {name!r}: choose {', '.join(probe.name for probe in PROBES)}")
     scratch = (options.scratch or Path()).resolve()
-    if not scratch.is_dir():
+    if options.hosts is None and not scratch.is_dir():
         raise RunError(f"--scratch {scratch} is no directory: make it, or name another")
     return Request(
         out=options.out or Path("runs") / f"{options.profile.name}-{now():%Y%m%d-%H%M%S}",
@@ -85,11 +113,16 @@ def _request(options: Options) -> Request:
         seed=options.seed,
         only=options.only,
         command=options.command,
+        hosts=options.hosts,
+        gpus_per_node=options.gpus_per_node,
+        reach=options.reach,
     )
 
 
 def _plan_table(plan: Preview) -> Table:
-    table = Table(title=f"profile {plan.profile} on {plan.nodes} node, {plan.ranks} ranks ({plan.device})")
+    table = Table(
+        title=f"profile {plan.profile} on {plan.nodes} node{'' if plan.nodes == 1 else 's'}, {plan.ranks} ranks ({plan.device})"
+    )
     table.add_column("probe")
     for name in ("rounds", "trials", "expected"):
         table.add_column(name, justify="right")

@@ -1,6 +1,5 @@
 """One start or resume of a run, under way: probe's plan -> gangs -> records."""
 
-import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,8 +9,7 @@ import msgspec
 
 from .. import __version__
 from ..cluster import Cluster, Node, Outcome, Rank, Round
-from ..cluster.control import ControlPlane, NodeLost, Returned, Sent
-from ..cluster.node import NodeConfig
+from ..cluster.control import ControlPlane, Returned, Sent
 from ..evidence import (
     AnyRecord,
     Event,
@@ -31,12 +29,12 @@ from ..probes import PROBES
 from ..probes.profiles import Profile
 from ..probes.protocol import Probe
 from .identify import Identified, differences, identify_here
+from .joining import Reach, clock_records, join, plane_for
 from .preview import preview, wanted
 from .progress import Progress
 from .telemetry import TelemetryFiles, take_windows_here
 from .trial_records import plan_record, recorded_outcomes, result_records, skipped, trial_id
 
-JOIN_WITHIN_S = 60.0
 Show = Callable[[Progress], None]
 
 
@@ -66,6 +64,7 @@ class Session:
     command: tuple[str, ...]
     earlier: Run | None = None
     rerun_changed: bool = False
+    reach: Reach = field(default_factory=Reach)
     facts: dict[tuple[str, str], Scalar] = field(default_factory=dict)
     recorded: dict[str, Outcome] = field(default_factory=dict)
     state: Progress = field(default_factory=lambda: Progress(probe="start", probe_number=0, probes=len(PROBES)))
@@ -75,7 +74,7 @@ class Session:
         header = self.writer.header
         expected = preview(PROBES, self.profile, self._promised_cluster(), header.only, None)
         self._tell(doing="starting nodes", expected_s=expected.expected_s)
-        with ControlPlane() as plane:
+        with plane_for(header, self.reach) as plane:
             self._join(plane)
             for number, probe in enumerate(PROBES, start=1):
                 self._tell(probe=probe.name, probe_number=number, doing="")
@@ -89,19 +88,8 @@ class Session:
 
     def _join(self, plane: ControlPlane) -> None:
         """Start each promised node's worker, learn what it is, and open the run's segment."""
-        cluster = self._promised_cluster()
-        for node in cluster.nodes:
-            config = NodeConfig(
-                name=node.name,
-                run_id=self.writer.header.run_id,
-                device=cluster.device,
-                ranks=tuple(rank.subject.rpartition("/")[2] for rank in node.ranks),
-                scratch=node.scratch,
-                beside="hwlottery.runner.telemetry:watch",
-            )
-            plane.start_local(config, self.writer.log_path(f"node-{node.name}.log"))
-        here = plane.wait_joined(tuple(node.name for node in cluster.nodes), JOIN_WITHIN_S)
-        found = {name: identified for name in here if (identified := _identified(plane, name)) is not None}
+        here = join(plane, self.writer.header, self._promised_cluster(), self.reach, self.writer.log_path)
+        found: dict[str, Identified] = plane.call_each(here, identify_here)
         self._open_segment(found)
         self._write(
             [
@@ -109,6 +97,7 @@ class Session:
                 *(Event(time=now(), kind="node_joined", subject=name) for name in found),
             ]
         )
+        self._write(clock_records(plane, self.writer.header, tuple(found)))
         self._note_lost(plane)
 
     def _open_segment(self, found: dict[str, Identified]) -> None:
@@ -230,9 +219,9 @@ class Session:
 
     def _keep_telemetry(self, plane: ControlPlane) -> None:
         files = TelemetryFiles(self.writer.path / "telemetry")
-        for node in self._current_cluster(plane).nodes:
-            with contextlib.suppress(NodeLost):
-                files.add(node.name, plane.call(node.name, take_windows_here))
+        nodes = [node.name for node in self._current_cluster(plane).nodes]
+        for node, windows in plane.call_each(nodes, take_windows_here).items():
+            files.add(node, windows)
 
     def _write(self, records: Any) -> None:
         listed: list[AnyRecord] = list(records)
@@ -242,13 +231,6 @@ class Session:
     def _tell(self, **changes: Any) -> None:
         self.state = msgspec.structs.replace(self.state, **changes)
         self.show(self.state)
-
-
-def _identified(plane: ControlPlane, node: str) -> Identified | None:
-    with contextlib.suppress(NodeLost):
-        identified: Identified = plane.call(node, identify_here)
-        return identified
-    return None
 
 
 def _promised_subjects(header: RunHeader, kinds: tuple[str, ...]) -> Iterator[str]:

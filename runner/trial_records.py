@@ -101,8 +101,10 @@ def told(outcome: Outcome) -> str:
             return f"{subject} raised {message}"
         case TimedOut(subjects=subjects, stuck=stuck, doing=doing):
             held = f" ({', '.join(stuck)} stuck in the kernel)" if stuck else ""
-            named = (f"{subject} ({doing[subject]})" if doing.get(subject, "").startswith("at ") else subject
-                     for subject in subjects)
+            named = (
+                f"{subject} ({doing[subject]})" if doing.get(subject, "").startswith("at ") else subject
+                for subject in subjects
+            )
             return f"deadline passed, waiting for {', '.join(named)}{held}"
         case WorkerLost(subjects=subjects, message=message):
             return f"{', '.join(subjects)} lost: {message}"

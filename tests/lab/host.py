@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 # PID 1 of the host: it reaps what its parents left behind, as init does.
-_INIT = "mount -t tmpfs tmpfs /tmp && chmod 1777 /tmp && hostname {name} && echo ready; while :; do sleep 600 & wait; done"
+_INIT = (
+    "mount -t tmpfs tmpfs /tmp && chmod 1777 /tmp && hostname {name} && echo ready; while :; do sleep 600 & wait; done"
+)
 _NAMESPACES = ("--net", "--uts", "--mount", "--pid", "--fork", "--kill-child=SIGKILL", "--mount-proc")
 
 
@@ -60,9 +62,7 @@ class Host:
     def serve(self, *command: str | Path, env: dict[str, str] | None = None) -> None:
         """Start what serves for as long as the host is up."""
         quiet = subprocess.DEVNULL
-        self._services.append(
-            subprocess.Popen(self.inside(*command), stdin=quiet, stdout=quiet, stderr=quiet, env=env)
-        )
+        self._services.append(subprocess.Popen(self.inside(*command), stdin=quiet, stdout=quiet, stderr=quiet, env=env))
 
     def processes(self, words: str) -> list[int]:
         """Processes of this host, by its own numbers, whose command line has these words in it."""

@@ -1,0 +1,128 @@
+"""Runs over ssh on the hosts of a lab, as a user starts them: healthy ones, and with each kind of bad node."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from lab import Lab
+from lab.lab import missing_tools
+
+from hwlottery.evidence import read_run
+
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.skipif(bool(missing_tools()), reason=f"the lab needs {', '.join(missing_tools())}"),
+]
+PROFILES = Path(__file__).parent / "profiles"
+VERDICTS = (0, 3, 4, 5)
+WORKER = "hwlottery.cluster.node_main"
+
+
+@pytest.fixture(scope="module")
+def lab():
+    with Lab(4) as made:
+        yield made
+
+
+@pytest.fixture
+def healing(lab):
+    yield lab
+    lab.heal()
+
+
+def arguments(out, hosts, *more, profile="tiny", policy="prolog"):
+    given = ["--profile", PROFILES / f"{profile}.yaml", "--policy", policy, "--scratch", "/tmp", "--out", out]
+    return ["run", *map(str, given), "--hosts", hosts, *map(str, more)]
+
+
+def hwlottery(lab, *given, timeout=200):
+    return subprocess.run(
+        [sys.executable, "-m", "hwlottery", *map(str, given)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "HWLOTTERY_SSH": lab.ssh},
+        timeout=timeout,
+        check=False,
+    )
+
+
+def run_on(lab, out, hosts, *more, **kinds):
+    """Run to a verdict; the run read back, its verdict, and what was printed."""
+    result = hwlottery(lab, *arguments(out, hosts, *more, **kinds))
+    assert result.returncode in VERDICTS, result.stdout + result.stderr
+    run = read_run(out)
+    assert run.problems == []
+    return run, json.loads((out / "verdict.json").read_text()), result
+
+
+def events(run, kind):
+    return {event.subject: event.detail for event in run.events if event.kind == kind}
+
+
+def failed(verdict, check):
+    return {
+        finding["subject"] for finding in verdict["findings"] if finding["check"] == check and finding["result"] == "fail"
+    }
+
+
+@pytest.fixture(scope="module")
+def healthy(lab, tmp_path_factory):
+    """A finished run on two healthy hosts, shared by the tests that only read it."""
+    out = tmp_path_factory.mktemp("healthy") / "run"
+    return out, *run_on(lab, out, "node[1-2]")
+
+
+def test_healthy_hosts_have_no_finding_against_them(healthy):
+    _, run, verdict, _ = healthy
+    assert verdict["exclude"] == []
+    assert [finding for finding in verdict["findings"] if finding["result"] == "fail"] == []
+    assert {node.node for node in run.header.promised} == {"node1", "node2"}
+    assert set(events(run, "node_joined")) == {"node1", "node2"}
+    assert [event.detail for event in run.events if event.severity in ("error", "fatal")] == []
+
+
+def test_which_launcher_was_taken_and_why_is_recorded(healthy):
+    _, run, _, _ = healthy
+    assert (run.header.launcher.name, run.header.launcher.why) == ("ssh", "--hosts node[1-2]")
+
+
+def test_clocks_of_healthy_nodes_agree_within_what_is_known(healthy):
+    _, run, _, _ = healthy
+    offsets = {m.subject: m.numbers()[0] for m in run.measurements if m.metric == "clock.offset"}
+    assert set(offsets) == {"node1", "node2"}
+    known = {fact.subject: fact.value for fact in run.facts if fact.key == "clock.uncertainty"}
+    assert all(abs(offsets[node]) < 0.2 and 0 < known[node] < 0.2 for node in offsets)
+    assert events(run, "note") == {}
+
+
+def test_nothing_secret_is_in_the_run_directory(healthy):
+    out, _, _, _ = healthy
+    for file in out.rglob("*"):
+        if file.is_file():
+            content = file.read_bytes()
+            assert b"PRIVATE KEY" not in content
+            assert b"BEGIN CERTIFICATE" not in content
+
+
+def test_every_node_measured_all_that_was_planned(healthy):
+    _, run, _, _ = healthy
+    for metric in ("matmul.tflops", "all_reduce.busbw"):
+        nodes = {m.subject.partition("/")[0] for m in run.measurements if m.metric == metric}
+        assert nodes == {"node1", "node2"}
+
+
+def test_a_node_that_never_joins_is_named_with_what_ssh_said_and_the_others_are_measured(healing, tmp_path):
+    healing.hosts["node3"].kill("sshd:.*listener")
+    try:
+        run, verdict, _ = run_on(healing, tmp_path / "run", "node[1,3]")
+    finally:
+        healing.set_env("node3")
+    assert "Connection refused" in events(run, "node_lost")["node3"]
+    assert failed(verdict, "node.responds") == {"node3"}
+    assert {node.node for node in run.header.promised} == {"node1", "node3"}
+    assert {m.subject for m in run.measurements if m.metric == "all_reduce.busbw"} == {"node1"}
