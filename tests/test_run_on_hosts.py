@@ -126,3 +126,68 @@ def test_a_node_that_never_joins_is_named_with_what_ssh_said_and_the_others_are_
     assert failed(verdict, "node.responds") == {"node3"}
     assert {node.node for node in run.header.promised} == {"node1", "node3"}
     assert {m.subject for m in run.measurements if m.metric == "all_reduce.busbw"} == {"node1"}
+
+
+def in_mid_training(out, deed):
+    """Do a deed on a host 3 s after the training across all hosts was sent out."""
+
+    def wait_and_do():
+        until = time.monotonic() + 120
+        plan = out / "plan.jsonl"
+        while time.monotonic() < until and not (plan.exists() and "burn_in:train" in plan.read_text()):
+            time.sleep(0.1)
+        time.sleep(3)
+        deed()
+
+    thread = threading.Thread(target=wait_and_do)
+    thread.start()
+    return thread
+
+
+def assert_lost_in_training(run, verdict, node, others):
+    """The node is named, its training is lost, and the others have trained without it."""
+    assert set(events(run, "node_lost")) == {node}
+    assert failed(verdict, "node.responds") == {node}
+    ended = [event.outcome for event in run.events if event.kind == "trial_ended" and "burn_in" in event.trial]
+    assert ended == ["worker_lost", "finished"]
+    steps = {m.subject.partition("/")[0]: m.attempt for m in run.measurements if m.metric == "burn_in.step"}
+    assert steps == dict.fromkeys(others, 2)
+    assert [m for m in run.measurements if m.metric == "burn_in.tokens_per_second"]
+
+
+def test_a_worker_killed_in_mid_trial_costs_its_node_and_no_more(healing, tmp_path):
+    out = tmp_path / "run"
+    deed = in_mid_training(out, lambda: healing.hosts["node2"].kill(WORKER))
+    run, verdict, _ = run_on(healing, out, "node[1-3]", profile="hosts")
+    deed.join()
+    assert_lost_in_training(run, verdict, "node2", ["node1", "node3"])
+
+
+def test_a_cable_cut_in_mid_run_costs_its_node_and_no_more(healing, tmp_path):
+    out = tmp_path / "run"
+    deed = in_mid_training(out, lambda: healing.cut("node3"))
+    started = time.monotonic()
+    run, verdict, _ = run_on(healing, out, "node[1-3]", profile="hosts")
+    assert time.monotonic() - started < 150
+    deed.join()
+    assert_lost_in_training(run, verdict, "node3", ["node1", "node2"])
+
+
+@pytest.mark.parametrize("seconds", [120, -120])
+def test_a_node_with_a_clock_two_minutes_off_is_named_and_measured(lab, tmp_path, seconds):
+    library = next(iter(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1")), None)
+    if library is None:
+        pytest.skip("needs libfaketime")
+    fake = {"LD_PRELOAD": str(library), "FAKETIME": f"{seconds:+d}s", "DONT_FAKE_MONOTONIC": "1"}
+    lab.set_env("node4", **fake)
+    try:
+        run, verdict, _ = run_on(lab, tmp_path / "run", "node[1,2,4]", "--only", "matmul")
+    finally:
+        lab.set_env("node4")
+    offsets = {m.subject: m.numbers()[0] for m in run.measurements if m.metric == "clock.offset"}
+    assert offsets["node4"] == pytest.approx(seconds, abs=1)
+    assert all(abs(offsets[node]) < 0.5 for node in ("node1", "node2"))
+    assert set(events(run, "note")) == {"node4"}
+    warned = {f["subject"] for f in verdict["findings"] if f["check"] == "clock.agrees" and f["result"] == "warn"}
+    assert warned == {"node4"}
+    assert {m.subject.partition("/")[0] for m in run.measurements if m.metric == "matmul.tflops"} >= {"node4"}
