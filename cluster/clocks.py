@@ -52,9 +52,10 @@ def ask(question: Callable[[], float], times: int = ROUND_TRIPS) -> ClockReading
 def offsets(ahead: Mapping[str, float]) -> dict[str, float]:
     """Each node's clock against the median of the nodes' and the head's clocks, seconds.
 
-    Against the median, so that a head with a wrong clock does not make every node look wrong.
+    Against the median, so that a head with a wrong clock does not make every node look wrong; a single node against
+    the head, for of two clocks none is the middle one.
     """
-    middle = statistics.median([0.0, *ahead.values()])
+    middle = statistics.median([0.0, *ahead.values()]) if len(ahead) > 1 else 0.0
     return {node: seconds - middle for node, seconds in ahead.items()}
 
 

@@ -234,6 +234,8 @@ class ControlPlane:
         return {str(state.name): address for address, state in workers.items()}
 
     def _task(self, node: str, within_s: float, function: Callable[..., Any], *args: Any) -> Any:
+        """Run a task on a node and wait. Raises NodeLost, also where a worker fails at its own work: it cannot be
+        relied on any more. What a function of `call` raises comes through."""
         from distributed import KilledWorker
         from distributed import TimeoutError as DaskTimeout
         from distributed.client import FutureCancelledError
@@ -249,6 +251,10 @@ class ControlPlane:
             raise NodeLost(self._lose(node, "its worker ended")) from None
         except (DaskTimeout, TimeoutError):
             raise NodeLost(self._lose(node, f"no answer within {within_s:.0f} s")) from None
+        except Exception as error:
+            if function is call_here:
+                raise
+            raise NodeLost(self._lose(node, f"its worker raised {type(error).__name__}: {error}"[:500])) from None
         finally:
             future.release()
 
