@@ -26,6 +26,27 @@ EXIT_CODES = """\b
 Exit codes: 0 GO, 5 CONDITIONAL, 3 NO-GO, 4 INCONCLUSIVE; 2 something to mend before anything runs;
 6 cut short by the surroundings (disk full), or verify or doctor found something; 130 Ctrl-C, 143 SIGTERM."""
 
+# How the nodes of --hosts are reached: options that `run` and `doctor` share.
+_SSH = click.option(
+    "--ssh",
+    default=None,
+    envvar="HWLOTTERY_SSH",
+    metavar="ARGUMENTS",
+    help="With --hosts: more arguments for ssh, such as '-F FILE'. Also by the variable HWLOTTERY_SSH.",
+)
+_REMOTE_PYTHON = click.option(
+    "--remote-python",
+    default=None,
+    metavar="COMMAND",
+    help="With --hosts: what starts Python with hwlottery on the nodes. [default: the path of the one here]",
+)
+_LISTEN = click.option(
+    "--listen",
+    default=None,
+    metavar="ADDRESS[:PORT]",
+    help="With --hosts: where nodes find this machine. [default: its address on the route to the first node]",
+)
+
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXIT_CODES)
 @click.version_option(__version__, prog_name="hwlottery")
@@ -81,25 +102,9 @@ def cli() -> None:
     metavar="N",
     help="With --hosts: what each node is to have; 0 for its CPUs. [default: as this machine]",
 )
-@click.option(
-    "--ssh",
-    default=None,
-    envvar="HWLOTTERY_SSH",
-    metavar="ARGUMENTS",
-    help="With --hosts: more arguments for ssh, such as '-F FILE'. Also by the variable HWLOTTERY_SSH.",
-)
-@click.option(
-    "--remote-python",
-    default=None,
-    metavar="COMMAND",
-    help="With --hosts: what starts Python with hwlottery on the nodes. [default: the path of the one here]",
-)
-@click.option(
-    "--listen",
-    default=None,
-    metavar="ADDRESS[:PORT]",
-    help="With --hosts: where nodes find this machine. [default: its address on the route to the first node]",
-)
+@_SSH
+@_REMOTE_PYTHON
+@_LISTEN
 @click.option(
     "--join-within",
     type=click.FloatRange(min=1),
@@ -229,14 +234,27 @@ def verify(path: Path, as_json: bool) -> None:
     metavar="DIR",
     help="Where filesystem and checkpoint probes would write. [default: here]",
 )
+@click.option(
+    "--hosts", default=None, metavar="NODESET", help="Look at these hosts by ssh, and not at this machine: node[01-16]."
+)
+@_SSH
+@_REMOTE_PYTHON
+@_LISTEN
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as one JSON document on stdout.")
-def doctor(scratch: Path, as_json: bool) -> None:
-    """Say what on this machine would keep a run from working, and how to mend it. Exits with 6 for a problem."""
+def doctor(
+    scratch: Path, hosts: str | None, ssh: str | None, remote_python: str | None, listen: str | None, as_json: bool
+) -> None:
+    """Say what on this machine would keep a run from working, and how to mend it. Exits with 6 for a problem.
+
+    With --hosts: whether ssh reaches each host, its software is as here, ports are open both ways, its clock agrees,
+    and its scratch directory can be written.
+    """
     with _one_line_errors():
-        from .runner.doctor import examine
+        from .runner.command import advice_for
         from .runner.doctor_view import show_advice
 
-        sys.exit(6 if show_advice(examine(scratch), _console(as_json), as_json=as_json) else 0)
+        advice = advice_for(scratch, hosts, ssh=ssh, remote_python=remote_python, listen=listen)
+        sys.exit(6 if show_advice(advice, _console(as_json), as_json=as_json) else 0)
 
 
 @cli.command()

@@ -71,8 +71,10 @@ class BurnIn:
         """One round with one trial. Where whole nodes were lost in it, once more with those that remain."""
         ranks, attempt = cluster.ranks, 1
         while ranks:
-            (outcome,) = yield [_trial(cluster.device, ranks, settings, seed, attempt)]
-            lost = outcome.subjects if isinstance(outcome, WorkerLost) else ()
+            outcomes = yield [_trial(cluster.device, ranks, settings, seed, attempt)]
+            lost = [
+                subject for outcome in outcomes or () if isinstance(outcome, WorkerLost) for subject in outcome.subjects
+            ]
             left = tuple(rank for rank in ranks if rank.node not in lost)
             if len(left) == len(ranks):
                 return

@@ -13,7 +13,8 @@ from ..evidence import Document, RunError, Tier
 from ..evidence.writing import now
 from ..probes import PROBES
 from ..probes.profiles import Profile
-from .joining import Reach
+from .advice import Advice
+from .joining import LOCAL_JOIN_S, Reach
 from .live import Live, duration
 from .preview import Preview
 from .run import Request, plan_of, resume, start
@@ -53,8 +54,26 @@ def run_new(options: Options, console: Console) -> Path:
     return request.out
 
 
+def advice_for(
+    scratch: Path, hosts: str | None, *, ssh: str | None, remote_python: str | None, listen: str | None
+) -> list[Advice]:
+    """What doctor finds: of this machine, or of the hosts. Raises RunError for a node set that is none."""
+    if hosts is None:
+        from .doctor import examine
+
+        return examine(scratch)
+    from .doctor_hosts import examine_hosts
+
+    return examine_hosts(hosts, reach_from(ssh=ssh, remote_python=remote_python, listen=listen), scratch.absolute())
+
+
 def reach_from(
-    *, ssh: str | None, remote_python: str | None, listen: str | None, join_within: float, allow_unlike: bool
+    *,
+    ssh: str | None,
+    remote_python: str | None,
+    listen: str | None,
+    join_within: float = LOCAL_JOIN_S,
+    allow_unlike: bool = False,
 ) -> Reach:
     """How nodes are reached, from the options. Raises RunError for what a shell could not split."""
     return Reach(

@@ -66,7 +66,9 @@ def events(run, kind):
 
 def failed(verdict, check):
     return {
-        finding["subject"] for finding in verdict["findings"] if finding["check"] == check and finding["result"] == "fail"
+        finding["subject"]
+        for finding in verdict["findings"]
+        if finding["check"] == check and finding["result"] == "fail"
     }
 
 
