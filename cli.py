@@ -242,7 +242,7 @@ def verify(path: Path, as_json: bool) -> None:
 @_LISTEN
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as one JSON document on stdout.")
 def doctor(
-    scratch: Path, hosts: str | None, ssh: str | None, remote_python: str | None, listen: str | None, as_json: bool
+    *, scratch: Path, hosts: str | None, ssh: str | None, remote_python: str | None, listen: str | None, as_json: bool
 ) -> None:
     """Say what on this machine would keep a run from working, and how to mend it. Exits with 6 for a problem.
 

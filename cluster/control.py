@@ -5,8 +5,6 @@ It never waits without a limit: a trial's node that does not answer by its deadl
 
 import contextlib
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +12,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from ..evidence import AnyReading, RunError
@@ -26,14 +23,9 @@ from .outcomes import merged
 from .slots import WARM_WITHIN_S
 from .ssh import Ssh
 from .trials import Outcome, Trial, WorkerLost
+from .workers import Workers
 
 _ANSWER_WITHIN_S = 15.0
-_END_WITHIN_S = 8.0
-_WORKER = ("-m", "hwlottery.cluster.node_main")
-# A node's worker ends without Python's own shutdown; its resource tracker would complain of that in the log.
-_QUIET = {"PYTHONWARNINGS": "ignore:resource_tracker:UserWarning"}
-# What a user sets for the collectives at the head is meant for the nodes.
-_CARRIED = ("NCCL_", "GLOO_", "TORCH_NCCL_")
 
 
 class Sent(Struct, frozen=True, kw_only=True):
@@ -96,8 +88,7 @@ class ControlPlane:
             self._client = Client(self._cluster, security=security, set_as_default=False)
         except (OSError, RuntimeError) as error:
             raise RunError(f"the control plane cannot start on {host}: {error} (hwlottery doctor may know)") from error
-        self._processes: dict[str, subprocess.Popen[bytes]] = {}
-        self._logs: dict[str, Path] = {}
+        self._started = Workers()
         self._lost: dict[str, str] = {}
 
     def __enter__(self) -> "ControlPlane":
@@ -113,41 +104,17 @@ class ControlPlane:
 
     def start_local(self, node: NodeConfig, log: Path) -> None:
         """Start this machine's node worker. It is told over stdin what to be, and prints to `log`."""
-        summons = Summons(
-            scheduler=self._cluster.scheduler_address, identity=self._identity, host=self._host, node=node
-        )
-        self._start([sys.executable, *_WORKER], summons, log, {**os.environ, **_QUIET})
+        self._started.start_local(self._summons(node, host=self._host), log)
 
     def start_by_ssh(self, node: NodeConfig, ssh: Ssh, log: Path, software: Mapping[str, str]) -> None:
-        """Start a node's worker by ssh to the host of its name, with the same summons over ssh's stdin.
+        """Start a node's worker by ssh to the host of its name, told over ssh's stdin.
 
         `software` is what the node's must be like, by name; else it does not join.
         """
-        carried = {name: value for name, value in os.environ.items() if name.startswith(_CARRIED)}
-        summons = Summons(
-            scheduler=self._cluster.scheduler_address,
-            identity=self._identity,
-            node=node,
-            env={**carried, **_QUIET},
-            software=dict(software),
-        )
-        self._start(ssh.command(node.name, _WORKER), summons, log, None)
+        self._started.start_by_ssh(self._summons(node, software=dict(software)), ssh, log)
 
-    def _start(self, command: list[str], summons: Summons, log: Path, env: Mapping[str, str] | None) -> None:
-        with log.open("ab") as out:
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=out,
-                stderr=out,
-                env=env,
-                start_new_session=True,  # a Ctrl-C at the terminal is for the head, which ends the nodes in order
-            )
-        assert process.stdin is not None
-        with contextlib.suppress(BrokenPipeError), process.stdin as stdin:
-            stdin.write(msgspec.json.encode(summons))
-        self._processes[summons.node.name] = process
-        self._logs[summons.node.name] = log
+    def _summons(self, node: NodeConfig, **more: Any) -> Summons:
+        return Summons(scheduler=self._cluster.scheduler_address, identity=self._identity, node=node, **more)
 
     def wait_joined(self, names: tuple[str, ...], within_s: float) -> tuple[str, ...]:
         """Wait until these nodes have joined, some have ended instead, or the time is up; return those here.
@@ -158,14 +125,14 @@ class ControlPlane:
         while time.monotonic() < until:
             here = self._workers()
             missing = [name for name in names if name not in here]
-            ended = [name for name in missing if name in self._processes and self._processes[name].poll() is not None]
-            if len(ended) == len(missing):
+            if all(self._started.ended(name) for name in missing):
                 break
             time.sleep(0.05)
         here = self._workers()
         for name in names:
             if name not in here:
-                self._lost[name] = f"never joined{self._last_words(name) or f' within {within_s:.0f} s'}"
+                said = self._started.last_words(name)
+                self._lost[name] = f"never joined: {said}" if said else f"never joined within {within_s:.0f} s"
         self._refuse_unlike()
         return tuple(name for name in names if name in here)
 
@@ -212,20 +179,7 @@ class ControlPlane:
             self._client.close(timeout=2)
         with contextlib.suppress(Exception):
             self._cluster.close(timeout=4)
-        until = time.monotonic() + _END_WITHIN_S
-        for process in self._processes.values():
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=max(0.0, until - time.monotonic()))
-                continue
-            process.kill()  # its ranks die with it
-
-    def _last_words(self, name: str) -> str:
-        """The last line that a node worker of ours printed, where it has ended."""
-        log = self._logs.get(name)
-        if log is None or self._processes[name].poll() is None:
-            return ""
-        lines = log.read_text("utf-8", "replace").strip().splitlines()
-        return f": {lines[-1][:300]}" if lines else ": its worker ended at once"
+        self._started.end()
 
     def _workers(self) -> dict[str, str]:
         """Names of the nodes here, with their workers' addresses."""

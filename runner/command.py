@@ -139,9 +139,8 @@ def _request(options: Options) -> Request:
 
 
 def _plan_table(plan: Preview) -> Table:
-    table = Table(
-        title=f"profile {plan.profile} on {plan.nodes} node{'' if plan.nodes == 1 else 's'}, {plan.ranks} ranks ({plan.device})"
-    )
+    nodes = f"{plan.nodes} node{'' if plan.nodes == 1 else 's'}"
+    table = Table(title=f"profile {plan.profile} on {nodes}, {plan.ranks} ranks ({plan.device})")
     table.add_column("probe")
     for name in ("rounds", "trials", "expected"):
         table.add_column(name, justify="right")

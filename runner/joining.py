@@ -1,8 +1,8 @@
-"""How a run's nodes come to join: who is promised, where the head listens, who has joined, and how their clocks stand."""
+"""How a run's nodes come to join: who is promised, where the head listens, who is here, and how their clocks stand."""
 
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..cluster import Cluster
@@ -28,7 +28,7 @@ class Reach:
     """How the nodes of --hosts are reached: by which ssh, where they find the head, how long they may take to join,
     and whether their software may differ from the head's."""
 
-    ssh: Ssh = Ssh(python=(sys.executable,))
+    ssh: Ssh = field(default_factory=lambda: Ssh(python=(sys.executable,)))
     listen: str | None = None
     join_within_s: float = LOCAL_JOIN_S
     allow_unlike: bool = False

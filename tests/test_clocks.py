@@ -30,7 +30,7 @@ def test_the_quickest_round_trip_is_believed():
 
 
 def test_a_clock_that_was_never_read_has_no_offset():
-    with pytest.raises(ValueError, match="empty|iterable"):
+    with pytest.raises(ValueError, match=r"empty|iterable"):
         estimate([])
 
 

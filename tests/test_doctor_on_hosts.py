@@ -82,7 +82,7 @@ def test_a_python_without_our_packages_is_named(lab):
 def test_a_closed_port_is_named_with_its_direction(lab, chain, name):
     """Packets that open a connection are dropped, but for those to sshd."""
     rule = (
-        f"tcp dport != 22 tcp flags syn / syn,ack iif != lo drop"
+        "tcp dport != 22 tcp flags syn / syn,ack iif != lo drop"
         if chain == "input"
         else ("tcp dport != 22 tcp flags syn / syn,ack oif != lo drop")
     )

@@ -28,7 +28,7 @@ def plane(tmp_path_factory):
 @pytest.fixture(scope="module")
 def doors(plane):
     """The ports at which head and node worker listen."""
-    (worker,) = plane._processes.values()
+    (worker,) = plane._started._processes.values()
     pids = {psutil.Process().pid, worker.pid}
     ports = {
         connection.laddr.port
@@ -56,11 +56,13 @@ def context_of(identity, folder):
 
 def greeting(port, context=None):
     """What a door says to whoever knocks in this way; empty where it says nothing or shuts."""
-    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=3) as plain:
-        with context.wrap_socket(plain) if context else contextlib.nullcontext(plain) as stream:
-            if context is None:
-                stream.sendall(b"GET / HTTP/1.0\r\n\r\n")
-            return stream.recv(4096)
+    with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
+        stream = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=3))
+        if context is None:
+            stream.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        else:
+            stream = stack.enter_context(context.wrap_socket(stream))
+        return stream.recv(4096)
     return b""
 
 

@@ -45,7 +45,7 @@ class Cables:
 
     def lose(self, host: Host, percent: int) -> None:
         """Drop this share of the packets that reach the host, at random."""
-        chain = "chain in { type filter hook input priority 0; iif eth0 numgen random mod 100 < %d drop; }" % percent
+        chain = f"chain in {{ type filter hook input priority 0; iif eth0 numgen random mod 100 < {percent} drop; }}"
         host.run("nft", "-f", "-", stdin=f"table inet lab {{ {chain}; }}")
 
     def cut(self, number: int) -> None:
