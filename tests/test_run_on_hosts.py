@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from lab import Lab
-from lab.lab import missing_tools
+from lab.lab import missing_tools, wait_until
 
 from hwlottery.evidence import read_run
 
@@ -173,6 +174,54 @@ def test_a_cable_cut_in_mid_run_costs_its_node_and_no_more(healing, tmp_path):
     assert time.monotonic() - started < 150
     deed.join()
     assert_lost_in_training(run, verdict, "node3", ["node1", "node2"])
+
+
+def left_on(lab):
+    """Processes of ours on any host."""
+    return {name: host.processes("hwlottery|multiprocessing") for name, host in lab.hosts.items()}
+
+
+def test_a_finished_run_leaves_no_process_on_its_hosts(healthy, lab):
+    assert left_on(lab) == dict.fromkeys(lab.hosts, [])
+
+
+def command_lines(lab):
+    here = [file.read_bytes() for file in Path("/proc").glob("[0-9]*/cmdline") if file.parent.name != "self"]
+    return b"\n".join(here) + "".join(host.run("ps", "-eo", "args") for host in lab.hosts.values()).encode()
+
+
+@pytest.mark.parametrize(("end", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)])
+def test_a_run_ended_in_the_middle_leaves_no_process_on_its_hosts_and_resumes(healing, tmp_path, end, code):
+    out = tmp_path / "run"
+    head = subprocess.Popen(
+        [sys.executable, "-m", "hwlottery", *arguments(out, "node[1-2]", profile="hosts")],
+        env={**os.environ, "HWLOTTERY_SSH": healing.ssh},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        deed = in_mid_training(out, lambda: None)
+        deed.join()
+        seen = command_lines(healing)
+        assert WORKER.encode() in seen
+        assert b"PRIVATE KEY" not in seen
+        assert b"CERTIFICATE" not in seen
+        head.send_signal(end)
+        assert head.wait(timeout=60) == code
+    finally:
+        head.kill()
+        head.wait()
+    wait_until(lambda: not any(left_on(healing).values()), 45, "every process of ours on the hosts has ended")
+    trained = {event.trial for event in read_run(out).events if event.kind == "trial_ended"}
+    assert trained
+    result = hwlottery(healing, "run", "--resume", out)
+    assert result.returncode in VERDICTS, result.stdout + result.stderr
+    run = read_run(out)
+    assert run.problems == []
+    assert len(run.header.segments) == 2
+    assert {m.subject.partition("/")[0] for m in run.measurements if m.metric == "burn_in.step"} == {"node1", "node2"}
+    assert [f for f in json.loads((out / "verdict.json").read_text())["findings"] if f["result"] == "fail"] == []
 
 
 @pytest.mark.parametrize("seconds", [120, -120])
