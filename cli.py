@@ -165,12 +165,16 @@ def run(
     """
     with _one_line_errors():
         from .probes.profiles import load_profile
-        from .runner.command import Options, reach_from, run_new, run_on, show_plan
+        from .runner.command import Options, attended, reach_from, run_new, run_on, show_plan, within_step
         from .scoring import document_for
 
+        if not dry_run and attended(wishes["hosts"], join_within):
+            return
         reach = reach_from(
             ssh=ssh, remote_python=remote_python, listen=listen, join_within=join_within, allow_unlike=allow_unlike
         )
+        if not dry_run:
+            reach = within_step(reach, wishes["hosts"])
         console, command = _console(as_json), ("hwlottery", *sys.argv[1:])
         if resume is not None:
             given = context.get_parameter_source
@@ -266,6 +270,30 @@ def explain(name: str, as_json: bool) -> None:
         from .reports.explanation import show_explanation
 
         show_explanation(name, _console(as_json), as_json=as_json)
+
+
+@cli.command()
+@click.argument("scheduler", type=click.Choice(["slurm"]))
+@click.option("--nodes", type=click.IntRange(min=1), required=True, metavar="N", help="How many nodes to ask for.")
+@click.option("--gpus-per-node", type=click.IntRange(min=0), default=None, metavar="N", help="GPUs to ask for on each.")
+@click.option("--time", default="04:00:00", show_default=True, metavar="LIMIT", help="The job's time limit.")
+@click.option("--partition", default=None, metavar="NAME", help="Slurm's partition. [default: Slurm's own default]")
+@click.argument("arguments", nargs=-1, metavar="[-- OPTIONS OF RUN]")
+def launch(
+    *,
+    scheduler: str,
+    nodes: int,
+    gpus_per_node: int | None,
+    time: str,
+    partition: str | None,
+    arguments: tuple[str, ...],
+) -> None:
+    """Print the job script that starts a run inside a scheduler, for sbatch."""
+    from .cluster.job_script import slurm_script
+
+    click.echo(
+        slurm_script(nodes=nodes, gpus_per_node=gpus_per_node, time=time, partition=partition, run=arguments), nl=False
+    )
 
 
 @cli.command()

@@ -15,6 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from ..evidence import AnyReading, RunError
+from .desk import Desk
 from .identity import Identity, new_identity
 from .node import NodeConfig, abort_here, call_here, perform_here, prepare_here
 from .node_main import UNLIKE, Summons
@@ -59,18 +60,18 @@ class UnlikeNodes(RunError):
 class ControlPlane:
     """The head's end of the control plane. Use as a context manager; leaving it ends every rank.
 
-    It listens at `host`, which nodes must be able to reach, and `port` (0: any that is free), with the run's own TLS
-    identity. Raises RunError where it cannot.
+    It listens at `host`, which nodes must be able to reach, and `port` (0: any that is free), with a TLS identity of
+    the run's own: `identity`, or a new one. Raises RunError where it cannot.
     """
 
-    def __init__(self, host: str = "127.0.0.1", port: int = 0) -> None:
+    def __init__(self, host: str = "127.0.0.1", port: int = 0, identity: Identity | None = None) -> None:
         from . import dask_settings
 
         dask_settings.apply()
         from distributed import Client, Scheduler, SpecCluster
 
         self._host = host
-        self._identity: Identity = new_identity()
+        self._identity = identity or new_identity()
         security = self._identity.security()
         options = {
             "host": host,
@@ -90,6 +91,7 @@ class ControlPlane:
             raise RunError(f"the control plane cannot start on {host}: {error} (hwlottery doctor may know)") from error
         self._started = Workers()
         self._lost: dict[str, str] = {}
+        self._refused: dict[str, str] = {}
 
     def __enter__(self) -> "ControlPlane":
         return self
@@ -113,6 +115,11 @@ class ControlPlane:
         """
         self._started.start_by_ssh(self._summons(node, software=dict(software)), ssh, log)
 
+    def open_desk(self, nodes: Iterable[NodeConfig], software: Mapping[str, str]) -> Desk:
+        """Open the desk where these nodes, which a scheduler starts, fetch their summons. Raises RunError."""
+        summons = {node.name: self._summons(node, software=dict(software)) for node in nodes}
+        return Desk(self._identity, self._host, summons.get, self._refused.__setitem__)
+
     def _summons(self, node: NodeConfig, **more: Any) -> Summons:
         return Summons(scheduler=self._cluster.scheduler_address, identity=self._identity, node=node, **more)
 
@@ -125,13 +132,13 @@ class ControlPlane:
         while time.monotonic() < until:
             here = self._workers()
             missing = [name for name in names if name not in here]
-            if all(self._started.ended(name) for name in missing):
+            if all(self._started.ended(name) or name in self._refused for name in missing):
                 break
             time.sleep(0.05)
         here = self._workers()
         for name in names:
             if name not in here:
-                said = self._started.last_words(name)
+                said = self._refused.get(name) or self._started.last_words(name)
                 self._lost[name] = f"never joined: {said}" if said else f"never joined within {within_s:.0f} s"
         self._refuse_unlike()
         return tuple(name for name in names if name in here)
@@ -140,7 +147,7 @@ class ControlPlane:
         unlike = [f"{name} {why.partition(UNLIKE)[2]}" for name, why in self._lost.items() if UNLIKE in why]
         if unlike:
             raise UnlikeNodes(
-                f"software differs from this machine's: {'; '.join(unlike)}. Make it alike, leave them out of --hosts, "
+                f"software differs from this machine's: {'; '.join(unlike)}. Make it alike, leave them out, "
                 "or give --allow-unlike"
             )
 

@@ -70,3 +70,12 @@ def _usage() -> Any:
     uses = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement", "crl_sign")
     never = dict.fromkeys((*uses, "encipher_only", "decipher_only"), False)
     return x509.KeyUsage(digital_signature=True, key_cert_sign=True, **never)
+
+
+if __name__ == "__main__":
+    # For a job script: HWLOTTERY_IDENTITY=$(python -m hwlottery.cluster.identity). One line of JSON.
+    import sys
+
+    import msgspec
+
+    sys.stdout.write(msgspec.json.encode(new_identity()).decode() + "\n")

@@ -21,6 +21,13 @@ _QUIET = {"PYTHONWARNINGS": "ignore:resource_tracker:UserWarning"}
 _CARRIED = ("NCCL_", "GLOO_", "TORCH_NCCL_")
 
 
+def attend(summons: Summons) -> None:
+    """Be the node of a summons until its head ends: a worker in a process of its own, which prints where this does."""
+    subprocess.run(
+        [sys.executable, *_WORKER], input=msgspec.json.encode(summons), env={**os.environ, **_QUIET}, check=False
+    )
+
+
 class Workers:
     """Node workers as processes of the head: its own children, or the ssh that leads to them."""
 

@@ -1,20 +1,22 @@
 """From the options of `hwlottery run` to a run, a resume, or the plan of one."""
 
+import socket
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from ..cluster.slurm import allocation, take_identity
 from ..cluster.ssh import make_ssh
 from ..evidence import Document, RunError, Tier
 from ..evidence.writing import now
 from ..probes import PROBES
 from ..probes.profiles import Profile
 from .advice import Advice
-from .joining import LOCAL_JOIN_S, Reach
+from .joining import LOCAL, LOCAL_JOIN_S, Reach, attend_step, launcher_of
 from .live import Live, duration
 from .preview import Preview
 from .run import Request, plan_of, resume, start
@@ -49,9 +51,34 @@ class Options:
 def run_new(options: Options, console: Console) -> Path:
     """Make a new run and return its directory."""
     request = _request(options)
+    launcher = launcher_of(request.hosts, request.reach)
+    if launcher.name != LOCAL:
+        console.print(f"launcher {launcher.name}: {launcher.why}", markup=False, soft_wrap=True)
+        console.print(f"run directory: {socket.gethostname()}:{request.out.absolute()}", markup=False, soft_wrap=True)
     with Live(console) as show:
         start(request, show)
     return request.out
+
+
+def attended(hosts: str | None, join_within_s: float) -> bool:
+    """Where this is a task of a Slurm step that does not lead it: be its node until the run ends, and say so.
+
+    Raises RunError where the head is not found, or where no identity was given.
+    """
+    step = allocation() if hosts is None else None
+    if step is None or step.leads:
+        return False
+    if step.local_rank == 0:
+        attend_step(step, join_within_s)
+    else:
+        sys.stderr.write(f"hwlottery: one task a node is enough: task {step.rank} on {step.node} has nothing to do\n")
+    return True
+
+
+def within_step(reach: Reach, hosts: str | None) -> Reach:
+    """With the Slurm step that this process leads, and the identity its job has given. Raises RunError without one."""
+    step = allocation() if hosts is None else None
+    return reach if step is None else replace(reach, step=step, identity=take_identity())
 
 
 def advice_for(

@@ -1,23 +1,28 @@
 """How a run's nodes come to join: who is promised, where the head listens, who is here, and how their clocks stand."""
 
+import contextlib
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..cluster import Cluster
+from ..cluster import Cluster, Node
 from ..cluster.clocks import ask, clock_here, offsets
 from ..cluster.control import ControlPlane, NodeLost
-from ..cluster.local import promised_here
-from ..cluster.network import host_and_port
+from ..cluster.desk import Arrival, fetch_summons
+from ..cluster.identity import Identity
+from ..cluster.local import LAUNCHER, promised_here
+from ..cluster.network import address_towards, host_and_port
 from ..cluster.node import NodeConfig
-from ..cluster.node_main import own_software
+from ..cluster.node_main import UNLIKE, own_software, unlike
+from ..cluster.slurm import Allocation, address_of, take_identity
 from ..cluster.ssh import Ssh, node_set, own_address
+from ..cluster.workers import attend
 from ..evidence import AnyRecord, Device, Event, Fact, Launcher, Promised, RunError, RunHeader, measured
 from ..evidence.writing import now
 
 LOCAL_JOIN_S = 60.0
-SSH = "ssh"
+LOCAL, SSH, SLURM = "local", "ssh", "slurm"
 _CLOCK_S = 10.0
 # Logs and events of several nodes are put in order by their times: a second more and the order is wrong.
 MOST_CLOCK_OFFSET_S = 1.0
@@ -25,16 +30,25 @@ MOST_CLOCK_OFFSET_S = 1.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reach:
-    """How the nodes of --hosts are reached: by which ssh, where they find the head, how long they may take to join,
-    and whether their software may differ from the head's."""
+    """How nodes are reached: by which ssh, or as tasks of which Slurm step; where they find the head, how long they may
+    take to join, and whether their software may differ from the head's."""
 
     ssh: Ssh = field(default_factory=lambda: Ssh(python=(sys.executable,)))
     listen: str | None = None
     join_within_s: float = LOCAL_JOIN_S
     allow_unlike: bool = False
+    step: Allocation | None = None
+    identity: Identity | None = None
+
+    @property
+    def software(self) -> dict[str, str]:
+        """What the nodes' software must be like."""
+        return {} if self.allow_unlike else own_software()
 
     def address(self, hosts: tuple[str, ...]) -> tuple[str, int]:
         """The address and port at which the head listens for these hosts. Raises RunError."""
+        if self.listen is None and self.step is not None:
+            return address_towards(address_of(next(name for name in hosts if name != self.step.node))), 0
         if self.listen is None:
             return own_address(self.ssh, hosts), 0
         try:
@@ -43,11 +57,8 @@ class Reach:
             raise RunError(f"--listen {self.listen}: give ADDRESS or ADDRESS:PORT") from None
 
 
-def promised_hosts(hosts: str, gpus_per_node: int | None, slots: int) -> tuple[Promised, ...]:
-    """The nodes of a node set as promised, each with what was said of it, or with what this machine has.
-
-    Raises RunError for a node set that is none.
-    """
+def promised_nodes(names: tuple[str, ...], gpus_per_node: int | None, slots: int) -> tuple[Promised, ...]:
+    """Several nodes as promised, each with what was said of it, or with what this machine has."""
     here = promised_here(slots)
     device: Device
     if gpus_per_node is not None and gpus_per_node > 0:
@@ -56,19 +67,34 @@ def promised_hosts(hosts: str, gpus_per_node: int | None, slots: int) -> tuple[P
         device, ranks = "cuda", here.ranks
     else:
         device, ranks = "cpu", tuple(f"slot{index}" for index in range(slots))
-    return tuple(Promised(node=name, device=device, ranks=ranks) for name in node_set(hosts))
+    return tuple(Promised(node=name, device=device, ranks=ranks) for name in names)
 
 
-def ssh_launcher(hosts: str) -> Launcher:
-    """The launcher as it is recorded for --hosts."""
-    return Launcher(name=SSH, why=f"--hosts {hosts}"[:2000])
+def names_of(hosts: str | None, reach: Reach) -> tuple[str, ...]:
+    """The nodes of --hosts, else of the Slurm step; none for this machine alone. Raises RunError."""
+    if hosts is not None:
+        return node_set(hosts)
+    return reach.step.nodes if reach.step else ()
+
+
+def launcher_of(hosts: str | None, reach: Reach) -> Launcher:
+    """Which launcher starts the nodes, and what it was recognised by."""
+    if hosts is not None:
+        return Launcher(name=SSH, why=f"--hosts {hosts}"[:2000])
+    return Launcher(name=SLURM, why=reach.step.why[:2000]) if reach.step else LAUNCHER
 
 
 def plane_for(header: RunHeader, reach: Reach) -> ControlPlane:
-    """The control plane of a run: on the loopback for this machine alone, else where the nodes reach it."""
-    if header.launcher.name != SSH:
+    """The control plane of a run: on the loopback for this machine alone, else where the nodes reach it.
+
+    Raises RunError where the run is of a Slurm step and this is none on its nodes.
+    """
+    if header.launcher.name == LOCAL:
         return ControlPlane()
-    return ControlPlane(*reach.address(tuple(node.node for node in header.promised)))
+    names = tuple(node.node for node in header.promised)
+    if header.launcher.name == SLURM and (reach.step is None or reach.step.nodes != names):
+        raise RunError(f"this run is of a Slurm step on {','.join(names)}: start it with srun on these nodes")
+    return ControlPlane(*reach.address(names), identity=reach.identity)
 
 
 def join(
@@ -78,26 +104,45 @@ def join(
 
     The others are in `plane.lost`, with the reason. Raises RunError where software differs and may not.
     """
-    for node in cluster.nodes:
-        config = NodeConfig(
-            name=node.name,
-            run_id=header.run_id,
-            device=cluster.device,
-            ranks=tuple(rank.subject.rpartition("/")[2] for rank in node.ranks),
-            scratch=node.scratch,
-            beside="hwlottery.runner.telemetry:watch",
-        )
-        log = log_of(f"node-{node.name}.log")
-        if header.launcher.name == SSH:
-            plane.start_by_ssh(config, reach.ssh, log, {} if reach.allow_unlike else own_software())
-        else:
-            plane.start_local(config, log)
-    return plane.wait_joined(tuple(node.name for node in cluster.nodes), reach.join_within_s)
+    names = tuple(node.name for node in cluster.nodes)
+    configs = [_config(node, header, cluster.device) for node in cluster.nodes]
+    with contextlib.ExitStack() as stack:
+        for config in configs:
+            log = log_of(f"node-{config.name}.log")
+            if header.launcher.name == SSH:
+                plane.start_by_ssh(config, reach.ssh, log, reach.software)
+            elif reach.step is None or config.name == reach.step.node:
+                plane.start_local(config, log)
+        if header.launcher.name == SLURM:
+            stack.enter_context(plane.open_desk(configs, reach.software))
+        return plane.wait_joined(names, reach.join_within_s)
+
+
+def _config(node: Node, header: RunHeader, device: Device) -> NodeConfig:
+    return NodeConfig(
+        name=node.name,
+        run_id=header.run_id,
+        device=device,
+        ranks=tuple(rank.subject.rpartition("/")[2] for rank in node.ranks),
+        scratch=node.scratch,
+        beside="hwlottery.runner.telemetry:watch",
+    )
+
+
+def attend_step(step: Allocation, within_s: float) -> None:
+    """Be a node of a Slurm step until the run ends. Raises RunError where the head is not found, or is unlike this."""
+    identity, head = take_identity(), address_of(step.head)
+    summons = fetch_summons(identity, head, Arrival(name=step.node), within_s)
+    different = unlike(summons.software, own_software())
+    if different:
+        fetch_summons(identity, head, Arrival(name=step.node, refuses=UNLIKE + different), within_s)
+        raise RunError(f"{step.node} {different}")
+    attend(summons)
 
 
 def clock_records(plane: ControlPlane, header: RunHeader, nodes: tuple[str, ...]) -> Iterator[AnyRecord]:
     """Each node's clock against the others', and an event for one that is wrong. Nothing for this machine alone."""
-    if header.launcher.name != SSH:
+    if header.launcher.name == LOCAL:
         return
     start = now()
     readings = {}

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..cluster.local import LAUNCHER, promised_here
+from ..cluster.local import promised_here
 from ..evidence import FORMAT, Document, Event, HwlotteryError, Promised, RunHeader, RunWriter, Tier
 from ..evidence.writing import now
 from ..probes import PROBES
 from ..probes.profiles import Profile, profile_from_text
-from .joining import Reach, promised_hosts, ssh_launcher
+from .joining import Reach, launcher_of, names_of, promised_nodes
 from .preview import Preview, preview
 from .session import Session, Show, cluster_of
 
@@ -58,10 +58,14 @@ class Request:
 
     @property
     def promised(self) -> tuple[Promised, ...]:
-        """The nodes asked for: those of --hosts, else this machine. Raises RunError for a node set that is none."""
-        if self.hosts is None:
+        """The nodes asked for: those of --hosts or of the Slurm step, else this machine.
+
+        Raises RunError for a node set that is none.
+        """
+        names = names_of(self.hosts, self.reach)
+        if not names:
             return (promised_here(self.profile.slots),)
-        return promised_hosts(self.hosts, self.gpus_per_node, self.profile.slots)
+        return promised_nodes(names, self.gpus_per_node, self.profile.slots)
 
 
 def start(request: Request, show: Show) -> None:
@@ -76,7 +80,7 @@ def start(request: Request, show: Show) -> None:
         profile=Document(name=request.profile.name, sha256=request.profile.sha256, text=request.profile.text),
         policy=request.policy,
         seed=request.seed,
-        launcher=LAUNCHER if request.hosts is None else ssh_launcher(request.hosts),
+        launcher=launcher_of(request.hosts, request.reach),
         promised=nodes,
         filesystems=tuple(f"{node.node}/fs:{request.scratch}" for node in nodes),
         declared_tier=request.tier,

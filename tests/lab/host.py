@@ -22,10 +22,10 @@ class LabError(Exception):
     """The lab could not be made or changed; the message names the command and what it said."""
 
 
-def system(*command: str | Path, stdin: str | None = None) -> str:
+def system(*command: str | Path, stdin: str | None = None, env: dict[str, str] | None = None) -> str:
     """Run a system command and return what it printed. Raises LabError."""
     words = [str(word) for word in command]
-    done = subprocess.run(words, input=stdin, capture_output=True, text=True, check=False, timeout=30)
+    done = subprocess.run(words, input=stdin, capture_output=True, text=True, check=False, timeout=30, env=env)
     if done.returncode:
         raise LabError(f"{shlex.join(words)}: {done.stderr.strip() or f'exit {done.returncode}'}")
     return done.stdout

@@ -11,13 +11,14 @@ import shutil
 import sys
 import tempfile
 import time
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from .cables import HEALTHY_MBIT, Cables
 from .host import Host, LabError, system
+from .slurm import slurm_on
 from .sshd import serve_ssh, write_client_config
 
 __all__ = ["HEALTHY_MBIT", "Host", "Lab", "LabError"]
@@ -67,6 +68,10 @@ class Lab:
     def ssh(self) -> str:
         """The arguments by which ssh finds the lab's hosts."""
         return f"-F {self.folder / 'config'}"
+
+    def slurm(self) -> AbstractContextManager[dict[str, str]]:
+        """A real Slurm on all hosts, for as long as the context is open: the environment of its commands."""
+        return slurm_on(self.hosts, self.head, self.folder)
 
     def set_env(self, name: str, **env: str) -> None:
         """Give one host's ssh sessions more environment from now on. Its sshd starts again."""
