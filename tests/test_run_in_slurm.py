@@ -65,9 +65,14 @@ class TestInTheLab:
 
     pytestmark = in_lab
 
-    def test_the_printed_script_runs_as_printed_and_measures_every_node(self, lab, slurm):
+    @pytest.fixture(scope="class")
+    def whole_run(self, lab, slurm):
+        """A run by the printed script: its directory, and what the job printed."""
         out = lab.folder / "run"
-        said = submitted(lab, slurm, script_for(out))
+        return out, submitted(lab, slurm, script_for(out))
+
+    def test_the_printed_script_runs_as_printed_and_measures_every_node(self, lab, whole_run):
+        out, said = whole_run
         run = read_run(out)
         assert run.problems == [], said
         assert {node.node for node in run.header.promised} == set(lab.hosts)
@@ -81,9 +86,8 @@ class TestInTheLab:
         assert "launcher slurm" in said
         assert f"node1:{out}" in said, "on which machine and path the report lies"
 
-    def test_nothing_secret_is_in_the_output_or_the_run_directory(self, lab, slurm):
-        out = lab.folder / "secret"
-        said = submitted(lab, slurm, script_for(out))
+    def test_nothing_secret_is_in_the_output_or_the_run_directory(self, whole_run):
+        out, said = whole_run
         texts = [said.encode(), *(file.read_bytes() for file in out.rglob("*") if file.is_file())]
         assert len(texts) > 5
         assert not any(b"PRIVATE KEY" in text or b"BEGIN CERT" in text for text in texts)
