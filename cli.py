@@ -116,7 +116,7 @@ def cli() -> None:
 @click.option(
     "--allow-unlike",
     is_flag=True,
-    help="With --hosts: run although a node's hwlottery, torch or Python is another than this machine's.",
+    help="With --hosts: run although a node's torch or Python is another than this machine's.",
 )
 @click.option(
     "--out",

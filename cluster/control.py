@@ -147,8 +147,8 @@ class ControlPlane:
         unlike = [f"{name} {why.partition(UNLIKE)[2]}" for name, why in self._lost.items() if UNLIKE in why]
         if unlike:
             raise UnlikeNodes(
-                f"software differs from this machine's: {'; '.join(unlike)}. Make it alike, leave them out, "
-                "or give --allow-unlike"
+                f"software differs from this machine's: {'; '.join(unlike)}. Make it alike, leave them out, or, where "
+                "only torch or Python differ, give --allow-unlike"
             )
 
     def call(self, node: str, function: Callable[..., Any], *args: Any, within_s: float = 60.0) -> Any:

@@ -2,12 +2,13 @@
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..cluster import Cluster, Node
-from ..cluster.clocks import ask, clock_here, offsets
+from ..cluster.clocks import ClockReading, ask, clock_here, offsets
 from ..cluster.control import ControlPlane, NodeLost
 from ..cluster.desk import Arrival, fetch_summons
 from ..cluster.identity import Identity
@@ -24,6 +25,7 @@ from ..evidence.writing import now
 LOCAL_JOIN_S = 60.0
 LOCAL, SSH, SLURM = "local", "ssh", "slurm"
 _CLOCK_S = 10.0
+_CLOCKS_AT_ONCE = 8  # more would wait for each other at the head, and say less
 # Logs and events of several nodes are put in order by their times: a second more and the order is wrong.
 MOST_CLOCK_OFFSET_S = 1.0
 
@@ -42,8 +44,9 @@ class Reach:
 
     @property
     def software(self) -> dict[str, str]:
-        """What the nodes' software must be like."""
-        return {} if self.allow_unlike else own_software()
+        """What the nodes' software must be like: hwlottery's in any case, or they do not understand each other."""
+        own = own_software()
+        return {"hwlottery": own["hwlottery"]} if self.allow_unlike else own
 
     def address(self, hosts: tuple[str, ...]) -> tuple[str, int]:
         """The address and port at which the head listens for these hosts. Raises RunError."""
@@ -140,17 +143,24 @@ def attend_step(step: Allocation, within_s: float) -> None:
     attend(summons)
 
 
+def unlike_records(software: Mapping[str, Mapping[str, str]]) -> Iterator[AnyRecord]:
+    """An event for each node whose torch or Python is another than the head's, where that was allowed."""
+    wanted = own_software()
+    del wanted["hwlottery"]  # a node with another one has not joined
+    for node, versions in software.items():
+        different = unlike(wanted, dict(versions))
+        if different:
+            yield Event(time=now(), kind="note", subject=node, severity="warning", detail=f"{node} {different} as here")
+
+
 def clock_records(plane: ControlPlane, header: RunHeader, nodes: tuple[str, ...]) -> Iterator[AnyRecord]:
     """Each node's clock against the others', and an event for one that is wrong. Nothing for this machine alone."""
     if header.launcher.name == LOCAL:
         return
     start = now()
-    readings = {}
-    for node in nodes:
-        try:
-            readings[node] = ask(lambda node=node: float(plane.call(node, clock_here, within_s=_CLOCK_S)))  # type: ignore[misc]  # mypy cannot infer a lambda with a default
-        except NodeLost:
-            continue
+    with ThreadPoolExecutor(max_workers=_CLOCKS_AT_ONCE) as pool:
+        asked = pool.map(lambda node: _clock_of(plane, node), nodes)
+        readings = {node: found for node, found in zip(nodes, asked, strict=True) if found is not None}
     for node, seconds in offsets({node: reading.ahead for node, reading in readings.items()}).items():
         uncertainty = readings[node].uncertainty
         yield measured(
@@ -166,3 +176,11 @@ def clock_records(plane: ControlPlane, header: RunHeader, nodes: tuple[str, ...]
             way = "ahead of" if seconds > 0 else "behind"
             said = f"its clock is {abs(seconds):.1f} s {way} the others' (give or take {uncertainty:.3f} s)"
             yield Event(time=now(), kind="note", subject=node, severity="warning", detail=said)
+
+
+def _clock_of(plane: ControlPlane, node: str) -> ClockReading | None:
+    """A node's clock; None where the node is lost meanwhile."""
+    try:
+        return ask(lambda: float(plane.call(node, clock_here, within_s=_CLOCK_S)))
+    except NodeLost:
+        return None

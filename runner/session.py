@@ -29,7 +29,7 @@ from ..probes import PROBES
 from ..probes.profiles import Profile
 from ..probes.protocol import Probe
 from .identify import Identified, differences, identify_here
-from .joining import Reach, clock_records, join, plane_for
+from .joining import Reach, clock_records, join, plane_for, unlike_records
 from .preview import preview, wanted
 from .progress import Progress
 from .telemetry import TelemetryFiles, take_windows_here
@@ -97,6 +97,7 @@ class Session:
                 *(Event(time=now(), kind="node_joined", subject=name) for name in found),
             ]
         )
+        self._write(unlike_records({name: identified.software for name, identified in found.items()}))
         self._write(clock_records(plane, self.writer.header, tuple(found)))
         self._note_lost(plane)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from lab import Lab
-from lab.lab import missing_tools, wait_until
+from lab.lab import ROOT, missing_tools, wait_until
 
 from hwlottery.evidence import read_run
 
@@ -242,3 +242,34 @@ def test_a_node_with_a_clock_two_minutes_off_is_named_and_measured(lab, tmp_path
     warned = {f["subject"] for f in verdict["findings"] if f["check"] == "clock.agrees" and f["result"] == "warn"}
     assert warned == {"node4"}
     assert {m.subject.partition("/")[0] for m in run.measurements if m.metric == "matmul.tflops"} >= {"node4"}
+
+
+@pytest.fixture
+def other_torch(lab):
+    """A host whose torch says another version."""
+    folder = lab.folder / "other"
+    metadata = folder / "torch-1.0.0.dist-info" / "METADATA"
+    metadata.parent.mkdir(parents=True, exist_ok=True)
+    metadata.write_text("Metadata-Version: 2.1\nName: torch\nVersion: 1.0.0\n")
+    lab.set_env("node3", PYTHONPATH=f"{ROOT / '.src'}:{folder}")
+    yield "node3"
+    lab.set_env("node3")
+
+
+def test_a_node_with_another_torch_is_named_before_anything_runs(lab, tmp_path, other_torch):
+    out = tmp_path / "run"
+    result = hwlottery(lab, *arguments(out, "node[1,3]"))
+    assert result.returncode == 2
+    (line,) = result.stderr.strip().splitlines()
+    assert f"{other_torch} has torch 1.0.0, not" in line
+    assert "node1 has" not in line
+    assert "--allow-unlike" in line
+    assert (out / "plan.jsonl").read_text() == ""
+
+
+def test_a_node_with_another_torch_takes_part_where_that_is_allowed_and_is_recorded(lab, tmp_path, other_torch):
+    run, _, _ = run_on(lab, tmp_path / "run", "node[1,3]", "--only", "matmul", "--allow-unlike")
+    assert run.header.segments[0].software[other_torch]["torch"] == "1.0.0"
+    assert run.header.segments[0].software["node1"]["torch"] != "1.0.0"
+    assert "has torch 1.0.0, not" in events(run, "note")[other_torch]
+    assert {m.subject.partition("/")[0] for m in run.measurements if m.metric == "matmul.tflops"} == {"node1", "node3"}
