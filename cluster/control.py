@@ -17,9 +17,9 @@ from msgspec import Struct
 from ..evidence import AnyReading, RunError
 from .desk import Desk
 from .identity import Identity, new_identity
-from .node import NodeConfig, abort_here, call_here, perform_here, prepare_here
+from .node import NodeConfig, abort_here, call_here, one_line, perform_here, prepare_here
 from .node_main import UNLIKE, Summons
-from .orders import Part, PartResult, Warmth
+from .orders import Part, PartResult, Prepared, RankResult, Warmth
 from .outcomes import merged
 from .slots import WARM_WITHIN_S
 from .ssh import Ssh
@@ -45,6 +45,7 @@ class Returned(Struct, frozen=True, kw_only=True):
     end: datetime
     beside: tuple[AnyReading, ...] = ()
     replaced: tuple[str, ...] = ()
+    died_idle: tuple[str, ...] = ()  # ranks whose process had ended before the trial, while nothing was asked of it
     lost_nodes: tuple[str, ...] = ()
     logs: dict[str, str] = {}
 
@@ -158,15 +159,16 @@ class ControlPlane:
     def call_each(
         self, nodes: Iterable[str], function: Callable[..., Any], *args: Any, within_s: float = 60.0
     ) -> dict[str, Any]:
-        """Run a function of ours in the workers of several nodes at once; what it returned, by those that answered.
-
-        Raises what the function raises.
-        """
+        """Run a function of ours in the workers of several nodes at once: what each answered, or what it raised. Nodes
+        that are lost are left out."""
 
         def ask(node: str) -> tuple[str, Any] | None:
-            with contextlib.suppress(NodeLost):
+            try:
                 return node, self.call(node, function, *args, within_s=within_s)
-            return None
+            except NodeLost:
+                return None
+            except Exception as error:  # noqa: BLE001  # whatever a driver or a library on the node raises
+                return node, error
 
         return dict(answer for answer in _each(ask, tuple(nodes)) if answer is not None)
 
@@ -195,8 +197,6 @@ class ControlPlane:
         return {str(state.name): address for address, state in workers.items()}
 
     def _task(self, node: str, within_s: float, function: Callable[..., Any], *args: Any) -> Any:
-        """Run a task on a node and wait. Raises NodeLost, also where a worker fails at its own work: it cannot be
-        relied on any more. What a function of `call` raises comes through."""
         from distributed import KilledWorker
         from distributed import TimeoutError as DaskTimeout
         from distributed.client import FutureCancelledError
@@ -212,10 +212,6 @@ class ControlPlane:
             raise NodeLost(self._lose(node, "its worker ended")) from None
         except (DaskTimeout, TimeoutError):
             raise NodeLost(self._lose(node, f"no answer within {within_s:.0f} s")) from None
-        except Exception as error:
-            if function is call_here:
-                raise
-            raise NodeLost(self._lose(node, f"its worker raised {type(error).__name__}: {error}"[:500])) from None
         finally:
             future.release()
 
@@ -225,11 +221,18 @@ class ControlPlane:
     def _run(self, sent: Sent) -> Returned:
         start = datetime.now(UTC)
         nodes = tuple(dict.fromkeys(rank.node for rank in sent.trial.ranks))
-        ready = self._prepare(sent, nodes)
-        trouble = self._trouble(ready, nodes)
+        prepared = self._prepare(sent, nodes)
+        trouble = self._trouble(prepared.ready, nodes)
         if trouble is not None:
-            return Returned(outcome=trouble, start=start, end=datetime.now(UTC), lost_nodes=self._lost_of(nodes))
-        meeting = next((warmth.meeting for warmth in ready.values() if not isinstance(warmth, str)), None)
+            return Returned(
+                outcome=trouble,
+                start=start,
+                end=datetime.now(UTC),
+                died_idle=prepared.died_idle,
+                lost_nodes=self._lost_of(nodes),
+            )
+        meetings = (warmth.meeting for warmth in prepared.ready.values() if not isinstance(warmth, str))
+        meeting = next(filter(None, meetings), None)
         start = datetime.now(UTC)
         parts = self._perform(sent, nodes, meeting)
         outcome = merged(sent.trial, [part for part in parts if part], self._lost_of(nodes))
@@ -239,6 +242,7 @@ class ControlPlane:
             end=datetime.now(UTC),
             beside=tuple(reading for part in parts if part for reading in part.beside),
             replaced=tuple(subject for part in parts if part for subject in part.replaced),
+            died_idle=prepared.died_idle,
             lost_nodes=self._lost_of(nodes),
             logs={rank.subject: rank.log for part in parts if part for rank in part.ranks if rank.log},
         )
@@ -246,21 +250,27 @@ class ControlPlane:
     def _lost_of(self, nodes: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(node for node in nodes if node in self._lost)
 
-    def _prepare(self, sent: Sent, nodes: tuple[str, ...]) -> dict[str, Warmth | str]:
-        """Have all ranks of a trial ready: the warmth of each, or why it is not. The first leads several nodes."""
+    def _prepare(self, sent: Sent, nodes: tuple[str, ...]) -> Prepared:
+        """Have all ranks of a trial ready, of all nodes together. The first rank leads several nodes."""
         leader = sent.trial.ranks[0].subject if sent.trial.collective and len(nodes) > 1 else None
         env = tuple(sorted(sent.trial.env.items()))
         within = WARM_WITHIN_S + _ANSWER_WITHIN_S
 
-        def prepare(node: str) -> dict[str, Warmth | str]:
+        def prepare(node: str) -> Prepared:
             subjects = tuple(rank.subject for rank in sent.trial.ranks if rank.node == node)
             try:
-                ready: dict[str, Warmth | str] = self._task(node, within, prepare_here, subjects, env, leader)
+                prepared: Prepared = self._task(node, within, prepare_here, subjects, env, leader)
             except NodeLost as error:
-                return dict.fromkeys(subjects, str(error))
-            return ready
+                return Prepared(ready=dict.fromkeys(subjects, str(error)))
+            except Exception as error:  # noqa: BLE001  # a full /dev/shm, say: it costs this trial, not the run
+                return Prepared(ready=dict.fromkeys(subjects, one_line(error)))
+            return prepared
 
-        return {subject: found for part in _each(prepare, nodes) for subject, found in part.items()}
+        parts: list[Prepared] = _each(prepare, nodes)
+        return Prepared(
+            ready={subject: found for part in parts for subject, found in part.ready.items()},
+            died_idle=tuple(subject for part in parts for subject in part.died_idle),
+        )
 
     def _trouble(self, ready: Mapping[str, Warmth | str], nodes: tuple[str, ...]) -> Outcome | None:
         """The outcome of a trial whose ranks are not all ready; None where they are."""
@@ -281,6 +291,9 @@ class ControlPlane:
             except NodeLost:
                 self._abort(sent, nodes, node)
                 return None
+            except Exception as error:  # noqa: BLE001  # a full disk on the node, say: it costs this trial, not the run
+                self._abort(sent, nodes, node)
+                return _all_raised(sent, node, one_line(error))
             if sent.trial.collective and any(rank.fate != "returned" for rank in result.ranks):
                 self._abort(sent, nodes, node)
             return result
@@ -321,6 +334,13 @@ def _part(sent: Sent, node: str, meeting: str | None) -> Part:
         seed=sent.seed,
         meeting=meeting,
     )
+
+
+def _all_raised(sent: Sent, node: str, message: str) -> PartResult:
+    """The part of a node whose worker raised before or after its ranks did their work."""
+    mine = [rank.subject for rank in sent.trial.ranks if rank.node == node]
+    ranks = tuple(RankResult(subject=subject, fate="raised", message=message) for subject in mine)
+    return PartResult(node=node, ranks=ranks)
 
 
 async def _stop_http(server: Any) -> None:

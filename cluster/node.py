@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,7 +16,7 @@ from pebble import ProcessExpired
 
 from ..evidence import AnyReading, Device
 from . import stacks
-from .orders import Order, Part, PartResult, RankResult, RankSpec, Warmth
+from .orders import Order, Part, PartResult, Prepared, RankResult, RankSpec, Warmth
 from .slots import RankDidNotStart, Slot
 
 _LOG_TAIL = 64 * 1024
@@ -86,18 +87,18 @@ class NodeKeeper:
 
     def prepare(
         self, subjects: tuple[str, ...], env: tuple[tuple[str, str], ...], leader: str | None = None
-    ) -> dict[str, Warmth | str]:
+    ) -> Prepared:
         """Have these ranks ready with this environment: the warmth of each, or why it did not start.
 
         `leader`, where it is one of them, opens the store where ranks of several nodes meet. Waits for other ranks of
         the node that are just starting, too: they would disturb what is measured next.
         """
         with self._starting:
-            for subject in subjects:
-                self._slots[subject].begin(env)
+            died = tuple(subject for subject in subjects if self._slots[subject].begin(env))
         for slot in self._slots.values():
             slot.settle()
-        return {subject: self._warmth_or_why(subject, opens=subject == leader) for subject in subjects}
+        ready = {subject: self._warmth_or_why(subject, opens=subject == leader) for subject in subjects}
+        return Prepared(ready=ready, died_idle=died)
 
     def _warmth_or_why(self, subject: str, *, opens: bool) -> Warmth | str:
         slot = self._slots[subject]
@@ -106,6 +107,10 @@ class NodeKeeper:
             return slot.open(self._address) if opens else warmth
         except RankDidNotStart as error:
             return str(error)
+
+    def died_idle(self) -> tuple[str, ...]:
+        """The ranks whose process has died since their last trial."""
+        return tuple(subject for subject, slot in self._slots.items() if slot.dead)
 
     def perform(self, part: Part) -> PartResult:
         """Do this node's part of a trial: every local rank, under the deadline. Ranks must be prepared."""
@@ -169,8 +174,8 @@ class NodeKeeper:
             return self._told(part, subject, fate="returned", readings=tuple(future.result()))
         slot.end()
         self._begin_again(slot)
-        died = isinstance(error, ProcessExpired)
-        message = f"exit code {error.exitcode}" if isinstance(error, ProcessExpired) else _one_line(error)
+        died = isinstance(error, ProcessExpired | BrokenProcessPool)
+        message = f"exit code {error.exitcode}" if isinstance(error, ProcessExpired) else one_line(error)
         follows = stacks.IN_COLLECTIVE in getattr(error, "__notes__", ())
         return self._told(part, subject, fate="died" if died else "raised", message=message, follows=follows)
 
@@ -214,7 +219,8 @@ def _remove_without_waiting(folder: Path, within_s: float = 5.0) -> None:
     thread.join(within_s)
 
 
-def _one_line(error: BaseException) -> str:
+def one_line(error: BaseException) -> str:
+    """An exception in one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"[:500]
 
 
@@ -233,11 +239,14 @@ def here() -> NodeKeeper:
     return _keeper
 
 
-def prepare_here(
-    subjects: tuple[str, ...], env: tuple[tuple[str, str], ...], leader: str | None
-) -> dict[str, Warmth | str]:
+def prepare_here(subjects: tuple[str, ...], env: tuple[tuple[str, str], ...], leader: str | None) -> Prepared:
     """Task: NodeKeeper.prepare on the node that runs it."""
     return here().prepare(subjects, env, leader)
+
+
+def died_idle_here() -> tuple[str, ...]:
+    """Task: NodeKeeper.died_idle on the node that runs it."""
+    return here().died_idle()
 
 
 def perform_here(part: Part) -> PartResult:

@@ -1,6 +1,6 @@
 """One start or resume of a run, under way: probe's plan -> gangs -> records."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ import msgspec
 from .. import __version__
 from ..cluster import Cluster, Node, Outcome, Rank, Round
 from ..cluster.control import ControlPlane, Returned, Sent
+from ..cluster.node import died_idle_here
 from ..evidence import (
     AnyRecord,
     Event,
@@ -33,7 +34,7 @@ from .joining import Reach, clock_records, join, plane_for, unlike_records
 from .preview import preview, wanted
 from .progress import Progress
 from .telemetry import TelemetryFiles, take_windows_here
-from .trial_records import plan_record, recorded_outcomes, result_records, skipped, trial_id
+from .trial_records import idle_death, plan_record, recorded_outcomes, result_records, skipped, trial_id
 
 Show = Callable[[Progress], None]
 
@@ -81,6 +82,7 @@ class Session:
                 self._run_probe(plane, probe)
                 self._keep_telemetry(plane)
                 self._tell(done_s=expected.start_s + sum(part.expected_s for part in expected.probes[:number]))
+            self._note_idle_deaths(plane)
 
     def _promised_cluster(self) -> Cluster:
         header = self.writer.header
@@ -89,17 +91,27 @@ class Session:
     def _join(self, plane: ControlPlane) -> None:
         """Start each promised node's worker, learn what it is, and open the run's segment."""
         here = join(plane, self.writer.header, self._promised_cluster(), self.reach, self.writer.log_path)
-        found: dict[str, Identified] = plane.call_each(here, identify_here)
+        found: dict[str, Identified] = self._asked(plane, here, identify_here)
         self._open_segment(found)
         self._write(
             [
                 Event(time=now(), kind="run_started", detail="" if self.earlier is None else "resumed"),
-                *(Event(time=now(), kind="node_joined", subject=name) for name in found),
+                *(Event(time=now(), kind="node_joined", subject=name) for name in here if name not in plane.lost),
             ]
         )
         self._write(unlike_records({name: identified.software for name, identified in found.items()}))
         self._write(clock_records(plane, self.writer.header, tuple(found)))
         self._note_lost(plane)
+
+    def _asked(self, plane: ControlPlane, nodes: Iterable[str], function: Callable[[], Any]) -> dict[str, Any]:
+        """What a function says in the workers of nodes. Lost nodes are left out, and those where it raises, which is
+        said in an event: what stands beside the measuring must not cost the run."""
+        answers = plane.call_each(nodes, function)
+        for node, answer in answers.items():
+            if isinstance(answer, Exception):
+                what = f"{function.__name__} raised {type(answer).__name__}: {answer}"
+                self._write([Event(time=now(), kind="note", subject=node, severity="error", detail=what[:500])])
+        return {node: answer for node, answer in answers.items() if not isinstance(answer, Exception)}
 
     def _open_segment(self, found: dict[str, Identified]) -> None:
         """Add this start to run.json. On a resume, refuse to mix figures of unlike software, hardware or methods."""
@@ -218,10 +230,16 @@ class Session:
             for subject in _promised_subjects(header, metric(name).subjects)
         )
 
+    def _note_idle_deaths(self, plane: ControlPlane) -> None:
+        """Ranks that died after their last trial are found at the end: no trial will."""
+        nodes = [node.name for node in self._current_cluster(plane).nodes]
+        for died in self._asked(plane, nodes, died_idle_here).values():
+            self._write(idle_death(subject, now()) for subject in died)
+
     def _keep_telemetry(self, plane: ControlPlane) -> None:
         files = TelemetryFiles(self.writer.path / "telemetry")
         nodes = [node.name for node in self._current_cluster(plane).nodes]
-        for node, windows in plane.call_each(nodes, take_windows_here).items():
+        for node, windows in self._asked(plane, nodes, take_windows_here).items():
             files.add(node, windows)
 
     def _write(self, records: Any) -> None:

@@ -390,6 +390,9 @@ def _chip_facts(rental: _Rental, rank: str) -> dict[str, str | int | float | boo
         "accelerator.power_limit": rental.chip.power_limit_w,
         "accelerator.uuid": "GPU-" + _sha256(rank)[:12],
         "accelerator.vbios": "96.00.74.00.01",
+        "accelerator.pcie_width_max": 16,
+        "accelerator.pcie_generation_max": 5,
+        "accelerator.nvlinks": 18,
     }
 
 

@@ -17,7 +17,7 @@ EVIDENCE = "{check: whole, rule: evidence.complete, each: cluster, category: evi
 
 def policy_with(check: str, **more: str) -> str:
     lines = "".join(f"{key}: {value}\n" for key, value in more.items())
-    return f"name: mine\n{lines}checks:\n  - {EVIDENCE}\n  - {check}\n"
+    return f"name: mine\nsignable: false\n{lines}checks:\n  - {EVIDENCE}\n  - {check}\n"
 
 
 def refusal(text: str) -> str:
@@ -162,3 +162,18 @@ def test_explain_knows_metrics_checks_and_accelerators() -> None:
 def test_explain_names_the_nearest_of_an_unknown_name() -> None:
     with pytest.raises(UnknownName, match=r"'matmul.tflop': did you mean matmul.tflops"):
         explain("matmul.tflop")
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [
+        ("H200", ["h200-sxm-141"]),
+        ("h20", ["h20-96"]),
+        ("NVIDIA H100 80GB HBM3", ["h100-sxm-80"]),
+        ("H100", ["h100-sxm-80", "h100-pcie-80", "h100-nvl-94"]),
+    ],
+)
+def test_an_accelerator_is_explained_by_the_name_that_people_use(name, kinds):
+    explanation = explain(name)
+    shown = [explanation.title] if len(kinds) == 1 else [line.partition(":")[0] for line in explanation.lines]
+    assert shown == kinds

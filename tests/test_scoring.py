@@ -43,7 +43,12 @@ def by(verdict: Verdict, check: str, subject: str | None = None) -> Finding:
 
 def policy(*checks: str, **more: str) -> str:
     lines = "".join(f"{key}: {value}\n" for key, value in more.items())
-    return f"name: mine\n{lines}checks:\n" + "".join(f"  - {check}\n" for check in (EVIDENCE, *checks))
+    return f"name: mine\nsignable: false\n{lines}checks:\n" + "".join(f"  - {check}\n" for check in (EVIDENCE, *checks))
+
+
+def scaled(record: Measurement, factor: float) -> Measurement:
+    """The measurement with all its samples times a factor."""
+    return msgspec.structs.replace(record, samples=tuple(sample * factor for sample in record.samples or ()))
 
 
 def altered(metric: str, subject: str, value: float, where: dict[str, object] | None = None) -> Callable:  # type: ignore[type-arg]
@@ -299,15 +304,77 @@ def test_eight_equally_slow_accelerators_pass_their_peers_and_fail_the_reference
     assert by(verdict, "matmul.burst", "n00/gpu0").result == "pass"
 
 
-def test_an_outlier_among_peers_warns_until_it_is_seen_again() -> None:
-    text = policy(
-        "{check: a, metric: memory.copy, each: accelerator, category: memory, excludable: true, layers: {peers: {}}}"
-    )
-    verdict = verdict_of(policy_text=text, change=altered("memory.copy", "n01/gpu3", 2500.0))
+OUTLIER = (
+    "{check: a, metric: memory.copy, each: accelerator, category: memory, excludable: true, layers: {peers: {}}%s}"
+)
+
+
+def test_an_outlier_that_was_not_retested_decides_nothing() -> None:
+    change = altered("memory.copy", "n01/gpu3", 2500.0)
+    verdict = verdict_of(policy_text=policy(OUTLIER % ""), change=change)
     finding = by(verdict, "a", "n01/gpu3")
-    assert (verdict.verdict, finding.result, finding.layer) == ("GO", "warn", "peers")
+    assert (verdict.verdict, finding.result, finding.layer) == ("INCONCLUSIVE", "not_measured", "peers")
+    assert (finding.reason, finding.observed) == ("not_retested", 2500.0)
+    assert re.fullmatch(r"2,500 GB/s, 15\.\d % worse than the median of its peers, seen once", finding.detail)
     assert finding.action.startswith("Retest n01/gpu3")
+    assert "an outlier among its peers that was not retested" in verdict.reasons[0]
     assert finding.excludes is None
+
+
+def test_an_outlier_of_a_check_that_is_not_required_warns() -> None:
+    change = altered("memory.copy", "n01/gpu3", 2500.0)
+    verdict = verdict_of(policy_text=policy(OUTLIER % ", severity: warn"), change=change)
+    finding = by(verdict, "a", "n01/gpu3")
+    assert (verdict.verdict, finding.result, finding.reason) == ("GO", "warn", "")
+    assert finding.action.startswith("Retest n01/gpu3")
+
+
+def test_an_outlier_that_fails_otherwise_fails() -> None:
+    text = policy((OUTLIER % "").replace("{peers: {}}", "{peers: {}, contract: {at_least: 2600}}"))
+    verdict = verdict_of(policy_text=text, change=altered("memory.copy", "n01/gpu3", 2500.0))
+    assert by(verdict, "a", "n01/gpu3").result == "fail"
+    assert (verdict.verdict, verdict.exclude) == ("CONDITIONAL", ("n01",))
+
+
+@pytest.mark.parametrize("bad", range(1, 7))
+@pytest.mark.parametrize("name", ["acceptance", "quick"])
+def test_however_many_nodes_of_eight_are_slow_none_of_them_is_signed_for(name: str, bad: int) -> None:
+    """0.85 of the others, and still above the floors: peers alone have to tell. With seven, one node is merely fast."""
+
+    def slow(record: AnyRecord) -> AnyRecord:
+        hit = isinstance(record, Measurement) and record.metric == "memory.copy" and int(record.subject[1:3]) < bad
+        return scaled(record, 0.85) if hit else record
+
+    verdict = verdict_of(nodes=8, accelerators=1, policy=name, change=slow)
+    assert verdict.verdict == "INCONCLUSIVE"
+    for node in range(bad):
+        assert by(verdict, "memory.copy", f"n{node:02d}/gpu0").result == "not_measured"
+
+
+def test_peers_of_which_half_are_slow_say_that_they_cannot_tell() -> None:
+    def slow(record: AnyRecord) -> AnyRecord:
+        hit = (
+            isinstance(record, Measurement) and record.metric == "memory.copy" and record.subject[:3] in ("n00", "n01")
+        )
+        return scaled(record, 0.3) if hit else record
+
+    verdict = verdict_of(nodes=4, accelerators=1, policy_text=policy(OUTLIER % ""), change=slow)
+    finding = by(verdict, "a", "n00/gpu0")
+    assert (finding.result, finding.reason) == ("not_measured", "no_power")
+    assert "scatter so much" in finding.detail
+
+
+def test_the_buyers_own_number_decides_where_peers_cannot() -> None:
+    def slow(record: AnyRecord) -> AnyRecord:
+        hit = (
+            isinstance(record, Measurement) and record.metric == "memory.copy" and record.subject[:3] in ("n00", "n01")
+        )
+        return scaled(record, 0.9) if hit else record
+
+    text = policy((OUTLIER % "").replace("{peers: {}}", "{peers: {}, contract: {at_least: 2000}}"))
+    verdict = verdict_of(nodes=4, accelerators=1, policy_text=text, change=slow)
+    assert {by(verdict, "a", f"n0{node}/gpu0").result for node in range(4)} == {"pass"}
+    assert any("not judged among peers" in line for line in verdict.not_judged)
 
 
 def test_fewer_than_three_peers_are_stated_and_not_judged() -> None:
@@ -325,7 +392,7 @@ PEERS = Peers()
     [
         ([100.0] * 20, 94.0, True),
         ([100.0] * 20, 96.0, False),  # many sigmas, yet less than the effect that matters
-        ([90.0, 95.0, 100.0, 105.0, 110.0] * 4, 80.0, False),  # a large effect, yet within the scatter
+        ([97.0, 98.5, 100.0, 101.5, 103.0] * 4, 93.0, False),  # more than the effect, yet within the scatter
         ([99.8, 99.9, 100.0, 100.1, 100.2] * 4, 94.0, True),
         ([99.8, 99.9, 100.0, 100.1, 100.2] * 4, 120.0, False),  # better than the others is no fault
         ([100.0, 100.0], 50.0, True),  # with itself three
@@ -362,14 +429,15 @@ def test_an_unknown_accelerator_has_no_mfu_and_still_its_tflops() -> None:
     assert verdict.economics.mfu is None
 
 
-def test_where_only_the_peak_is_known_it_warns_and_makes_no_index() -> None:
+def test_where_only_the_peak_is_known_it_is_the_measure_and_makes_no_index() -> None:
     h200 = dataclasses.replace(H100, name="NVIDIA H200", memory_bytes=150_754_820_096)
     healthy = verdict_of(chip=h200)
     assert by(healthy, "matmul.rate", "n00/gpu0").result == "pass"
     assert "of the peak 989 TFLOPS" in by(healthy, "matmul.rate", "n00/gpu0").expected
     assert healthy.index is None
-    slow = verdict_of(chip=dataclasses.replace(h200, tflops=dict.fromkeys(H100.tflops, 300.0)))
-    assert by(slow, "matmul.rate", "n00/gpu0").result == "warn"
+    for tflops, result in ((600.0, "warn"), (300.0, "fail")):
+        slow = verdict_of(chip=dataclasses.replace(h200, tflops=dict.fromkeys(H100.tflops, tflops)))
+        assert by(slow, "matmul.rate", "n00/gpu0").result == result
 
 
 def test_mfu_is_tflops_over_the_peak_of_the_dtype() -> None:
@@ -393,7 +461,7 @@ def test_a_contract_speaks_in_the_buyers_numbers() -> None:
 def test_a_baseline_is_compared_where_it_measured_the_same() -> None:
     text = policy(
         "{check: a, metric: memory.copy, each: accelerator, category: memory, "
-        "layers: {baseline: {warn: 0.97, fail: 0.9}}}"
+        "layers: {baseline: {warn: 0.97, fail: 0.9}, contract: {at_least: 1}}}"
     )
     header, records = make_run(policy_text=text)
     before = as_run(header, records)
@@ -605,11 +673,11 @@ def test_the_index_is_none_unless_all_of_it_was_measured_and_never_above_100() -
     assert 90 < healthy <= 100
     assert verdict_of(faults=["missing@n00/gpu3"]).index is None
 
-    def half_the_memory_rate(record: AnyRecord) -> AnyRecord:
+    def less_of_the_memory_rate(record: AnyRecord) -> AnyRecord:
         same = isinstance(record, Measurement) and record.metric == "memory.copy"
-        return msgspec.structs.replace(record, samples=(1675.0,) * 20) if same else record
+        return msgspec.structs.replace(record, samples=(2500.0,) * 20) if same else record
 
-    slow = verdict_of(change=half_the_memory_rate).index
+    slow = verdict_of(change=less_of_the_memory_rate).index
     assert slow is not None
     assert slow < healthy
 
