@@ -101,7 +101,7 @@ _POSSIBLE: dict[str, Possible] = {
 }
 # Where a unit's bounds are not the metric's own: a part of a save may take no time at all, both ends of a reduction may
 # come in the same tick, sensors of many threads may cost more than one core, and a share of a peak can exceed it by no
-# more than the peak's own rounding and clock.
+# more than the peak's own rounding and clock; a clock may stand decades before or after the others.
 _OWN: dict[str, Possible] = {
     "all_reduce.skew": Possible(most=1e8),
     "checkpoint.stage": Possible(most=1e8),
@@ -111,6 +111,7 @@ _OWN: dict[str, Possible] = {
     "health.sensor_cost": Possible(most=1e5),
     "matmul.mfu": Possible(above=True, most=1.05),
     "burn_in.mfu": Possible(above=True, most=1.05),
+    "clock.offset": Possible(least=-1e10, most=1e10),
 }
 
 

@@ -60,16 +60,17 @@ def script_for(out, *more):
     return printed.stdout
 
 
+@pytest.fixture(scope="module")
+def whole_run(lab, slurm):
+    """A run by the printed script: its directory, and what the job printed."""
+    out = lab.folder / "run"
+    return out, submitted(lab, slurm, script_for(out))
+
+
 class TestInTheLab:
     """What needs a real Slurm."""
 
     pytestmark = in_lab
-
-    @pytest.fixture(scope="class")
-    def whole_run(self, lab, slurm):
-        """A run by the printed script: its directory, and what the job printed."""
-        out = lab.folder / "run"
-        return out, submitted(lab, slurm, script_for(out))
 
     def test_the_printed_script_runs_as_printed_and_measures_every_node(self, lab, whole_run):
         out, said = whole_run
