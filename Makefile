@@ -21,11 +21,11 @@ run: $(VENV)/.installed tool-fio  ## measure this machine with the smoke profile
 	@$(BIN)/hwlottery run --profile smoke; code=$$?; \
 	for verdict in $(VERDICTS); do [ $$code = $$verdict ] && exit 0; done; exit $$code
 
-test: $(VENV)/.tested-with tool-fio tool-chromium  ## all tests but the slow ones and those that need root
-	@$(BIN)/python -m pytest -m "not slow and not root"
+test: $(VENV)/.tested-with tool-fio tool-chromium  ## all tests but the slow ones, those that need root, and the lab
+	@$(BIN)/python -m pytest -m "not slow and not root and not lab"
 
-test-all: test lint  ## `make test`, then the slow tests and those that need root
-	@$(BIN)/python -m pytest -m "slow or root"
+test-all: test lint  ## `make test`, then the slow tests, those that need root, and those on several hosts
+	@$(BIN)/python -m pytest -m "slow or root or lab"
 
 lint: $(VENV)/.tested-with  ## ruff, mypy strict, and the layers of the architecture
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
@@ -34,7 +34,7 @@ bench: $(VENV)/.tested-with tool-fio  ## the budgets, measured as ratios in one 
 	@PYTHONPATH=.src $(BIN)/python -m bench
 
 fuzz: $(VENV)/.tested-with  ## the property tests with many more examples
-	@HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -m "not browser and not root" --timeout 3600 \
+	@HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -m "not browser and not root and not lab" --timeout 3600 \
 	  tests/test_verdict_law.py tests/test_evidence.py
 
 # Needs torch, numpy, psutil, msgspec and nvidia-ml-py alone: the machine's own python3 serves where it has torch.

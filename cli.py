@@ -37,6 +37,28 @@ def _number(_: click.Context, option: click.Parameter, value: float | None) -> f
     return value
 
 
+# How the nodes of --hosts are reached: options that `run` and `doctor` share.
+_SSH = click.option(
+    "--ssh",
+    default=None,
+    envvar="HWLOTTERY_SSH",
+    metavar="ARGUMENTS",
+    help="With --hosts: more arguments for ssh, such as '-F FILE'. Also by the variable HWLOTTERY_SSH.",
+)
+_REMOTE_PYTHON = click.option(
+    "--remote-python",
+    default=None,
+    metavar="COMMAND",
+    help="With --hosts: what starts Python with hwlottery on the nodes. [default: the path of the one here]",
+)
+_LISTEN = click.option(
+    "--listen",
+    default=None,
+    metavar="ADDRESS[:PORT]",
+    help="With --hosts: where nodes find this machine. [default: its address on the route to the first node]",
+)
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXIT_CODES)
 @click.version_option(__version__, prog_name="hwlottery")
 def cli() -> None:
@@ -80,6 +102,35 @@ def cli() -> None:
     help="Where filesystem and checkpoint probes write: the storage you will train on. [default: here]",
 )
 @click.option(
+    "--hosts",
+    default=None,
+    metavar="NODESET",
+    help="Measure these nodes, reached by ssh: node[01-16], or n1,n2. [default: this machine alone]",
+)
+@click.option(
+    "--gpus-per-node",
+    type=click.IntRange(min=0),
+    default=None,
+    metavar="N",
+    help="With --hosts: what each node is to have; 0 for its CPUs. [default: as this machine]",
+)
+@_SSH
+@_REMOTE_PYTHON
+@_LISTEN
+@click.option(
+    "--join-within",
+    type=click.FloatRange(min=1),
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long nodes may take to join; the run goes on without those that have not.",
+)
+@click.option(
+    "--allow-unlike",
+    is_flag=True,
+    help="With --hosts: run although a node's torch or Python is another than this machine's.",
+)
+@click.option(
     "--out",
     type=click.Path(path_type=Path),
     default=None,
@@ -113,25 +164,38 @@ def run(
     rerun_changed: bool,
     dry_run: bool,
     as_json: bool,
+    ssh: str | None,
+    remote_python: str | None,
+    listen: str | None,
+    join_within: float,
+    allow_unlike: bool,
     **wishes: Any,
 ) -> None:
-    """Measure this machine, judge it, and write the report.
+    """Measure this machine, or the nodes of --hosts; judge, and write the report.
 
     Any verdict is an answer: the exit code says which. Everything measured is kept in the run directory.
     """
     with _one_line_errors():
         from .probes.profiles import load_profile
-        from .runner.command import Options, run_new, run_on, show_plan
+        from .runner.command import Options, attended, reach_from, run_new, run_on, show_plan, within_step
         from .scoring import document_for
 
+        if not dry_run and attended(wishes["hosts"], join_within):
+            return
+        reach = reach_from(
+            ssh=ssh, remote_python=remote_python, listen=listen, join_within=join_within, allow_unlike=allow_unlike
+        )
+        if not dry_run:
+            reach = within_step(reach, wishes["hosts"])
         console, command = _console(as_json), ("hwlottery", *sys.argv[1:])
         if resume is not None:
             given = context.get_parameter_source
             stated = {name for name in context.params if given(name) == click.core.ParameterSource.COMMANDLINE}
-            out = run_on(resume, stated, rerun_changed=rerun_changed, command=command, console=console)
+            out = run_on(resume, stated, rerun_changed=rerun_changed, command=command, reach=reach, console=console)
         else:
             chosen = load_profile(profile or "smoke")
-            options = Options(profile=chosen, policy=document_for(policy, chosen.name), command=command, **wishes)
+            demanded = document_for(policy, chosen.name)
+            options = Options(profile=chosen, policy=demanded, command=command, reach=reach, **wishes)
             if dry_run:
                 show_plan(options, console, as_json=as_json)
                 return
@@ -186,14 +250,27 @@ def verify(path: Path, as_json: bool) -> None:
     metavar="DIR",
     help="Where filesystem and checkpoint probes would write. [default: here]",
 )
+@click.option(
+    "--hosts", default=None, metavar="NODESET", help="Look at these hosts by ssh, and not at this machine: node[01-16]."
+)
+@_SSH
+@_REMOTE_PYTHON
+@_LISTEN
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as one JSON document on stdout.")
-def doctor(scratch: Path, as_json: bool) -> None:
-    """Say what on this machine would keep a run from working, and how to mend it. Exits with 6 for a problem."""
+def doctor(
+    *, scratch: Path, hosts: str | None, ssh: str | None, remote_python: str | None, listen: str | None, as_json: bool
+) -> None:
+    """Say what on this machine would keep a run from working, and how to mend it. Exits with 6 for a problem.
+
+    With --hosts: whether ssh reaches each host, its software is as here, ports are open both ways, its clock agrees,
+    and its scratch directory can be written.
+    """
     with _one_line_errors():
-        from .runner.doctor import examine
+        from .runner.command import advice_for
         from .runner.doctor_view import show_advice
 
-        sys.exit(6 if show_advice(examine(scratch), _console(as_json), as_json=as_json) else 0)
+        advice = advice_for(scratch, hosts, ssh=ssh, remote_python=remote_python, listen=listen)
+        sys.exit(6 if show_advice(advice, _console(as_json), as_json=as_json) else 0)
 
 
 @cli.command()
@@ -205,6 +282,30 @@ def explain(name: str, as_json: bool) -> None:
         from .reports.explanation import show_explanation
 
         show_explanation(name, _console(as_json), as_json=as_json)
+
+
+@cli.command()
+@click.argument("scheduler", type=click.Choice(["slurm"]))
+@click.option("--nodes", type=click.IntRange(min=1), required=True, metavar="N", help="How many nodes to ask for.")
+@click.option("--gpus-per-node", type=click.IntRange(min=0), default=None, metavar="N", help="GPUs to ask for on each.")
+@click.option("--time", default="04:00:00", show_default=True, metavar="LIMIT", help="The job's time limit.")
+@click.option("--partition", default=None, metavar="NAME", help="Slurm's partition. [default: Slurm's own default]")
+@click.argument("arguments", nargs=-1, metavar="[-- OPTIONS OF RUN]")
+def launch(
+    *,
+    scheduler: str,
+    nodes: int,
+    gpus_per_node: int | None,
+    time: str,
+    partition: str | None,
+    arguments: tuple[str, ...],
+) -> None:
+    """Print the job script that starts a run inside a scheduler, for sbatch."""
+    from .cluster.job_script import slurm_script
+
+    click.echo(
+        slurm_script(nodes=nodes, gpus_per_node=gpus_per_node, time=time, partition=partition, run=arguments), nl=False
+    )
 
 
 @cli.command()

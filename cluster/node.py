@@ -15,6 +15,7 @@ from msgspec import Struct
 from pebble import ProcessExpired
 
 from ..evidence import AnyReading, Device
+from . import stacks
 from .orders import Order, Part, PartResult, Prepared, RankResult, RankSpec, Warmth
 from .slots import RankDidNotStart, Slot
 
@@ -49,8 +50,10 @@ class Beside(Protocol):
 class NodeKeeper:
     """The ranks of this node. One a process; Dask tasks call it from several threads."""
 
-    def __init__(self, config: NodeConfig) -> None:
+    def __init__(self, config: NodeConfig, *, address: str = "127.0.0.1", interface: str = "lo") -> None:
+        """`address` and `interface` are where ranks of other nodes find those of this one."""
         self.config = config
+        self._address = address
         self.folder = Path(tempfile.mkdtemp(prefix="hwlottery-node-"))
         self._beside: Beside | None = None
         self._ended_early: set[str] = set()
@@ -60,7 +63,12 @@ class NodeKeeper:
         self._slots = {
             f"{config.name}/{short}": Slot(
                 RankSpec(
-                    subject=f"{config.name}/{short}", node=config.name, index=index, device=config.device, slots=slots
+                    subject=f"{config.name}/{short}",
+                    node=config.name,
+                    index=index,
+                    device=config.device,
+                    slots=slots,
+                    interface=interface,
                 ),
                 self.folder,
                 keeper,
@@ -77,16 +85,28 @@ class NodeKeeper:
         """The processes of the ranks that are up."""
         return {slot.warmth.pid for slot in self._slots.values() if slot.warmth}
 
-    def prepare(self, subjects: tuple[str, ...], env: tuple[tuple[str, str], ...]) -> Prepared:
+    def prepare(
+        self, subjects: tuple[str, ...], env: tuple[tuple[str, str], ...], leader: str | None = None
+    ) -> Prepared:
         """Have these ranks ready with this environment: the warmth of each, or why it did not start.
 
-        Waits for other ranks of the node that are just starting, too: they would disturb what is measured next.
+        `leader`, where it is one of them, opens the store where ranks of several nodes meet. Waits for other ranks of
+        the node that are just starting, too: they would disturb what is measured next.
         """
         with self._starting:
             died = tuple(subject for subject in subjects if self._slots[subject].begin(env))
         for slot in self._slots.values():
             slot.settle()
-        return Prepared(ready={subject: _warmth_or_why(self._slots[subject]) for subject in subjects}, died_idle=died)
+        ready = {subject: self._warmth_or_why(subject, opens=subject == leader) for subject in subjects}
+        return Prepared(ready=ready, died_idle=died)
+
+    def _warmth_or_why(self, subject: str, *, opens: bool) -> Warmth | str:
+        slot = self._slots[subject]
+        try:
+            warmth = slot.ready()
+            return slot.open(self._address) if opens else warmth
+        except RankDidNotStart as error:
+            return str(error)
 
     def died_idle(self) -> tuple[str, ...]:
         """The ranks whose process has died since their last trial."""
@@ -117,7 +137,7 @@ class NodeKeeper:
         return stuck
 
     def _order(self, part: Part, place: int, local: int) -> Order:
-        store = self.folder / f"store-{part.trial}" if part.collective else None
+        store = self.folder / f"store-{part.trial}" if part.collective and part.meeting is None else None
         return Order(
             part=part,
             rank=place,
@@ -145,7 +165,7 @@ class NodeKeeper:
         slot = self._slots[subject]
         if not future.done():
             fate = "ended" if part.trial in self._ended_early else "timed_out"
-            doing = _STATES.get(slot.state() or "", "gone")
+            doing = self._doing(part, slot)
             stuck = slot.end()
             self._begin_again(slot)
             return self._told(part, subject, fate=fate, stuck=stuck, message=doing)
@@ -156,7 +176,16 @@ class NodeKeeper:
         self._begin_again(slot)
         died = isinstance(error, ProcessExpired | BrokenProcessPool)
         message = f"exit code {error.exitcode}" if isinstance(error, ProcessExpired) else one_line(error)
-        return self._told(part, subject, fate="died" if died else "raised", message=message)
+        follows = stacks.IN_COLLECTIVE in getattr(error, "__notes__", ())
+        return self._told(part, subject, fate="died" if died else "raised", message=message, follows=follows)
+
+    def _doing(self, part: Part, slot: Slot) -> str:
+        """What a late rank was doing: by its stack where it can answer, else by the kernel's word for its state."""
+        state = slot.state() or ""
+        stack = ""
+        if state in ("R", "S") and slot.warmth is not None:
+            stack = stacks.where(slot.warmth.pid, self._log(part, slot.spec.subject))
+        return stack or _STATES.get(state, "gone")
 
     def _begin_again(self, slot: Slot) -> None:
         """Fill the slot with a fresh process in the background: its process group was spoilt, or it is gone."""
@@ -165,13 +194,6 @@ class NodeKeeper:
 
     def _told(self, part: Part, subject: str, **rest: Any) -> RankResult:
         return RankResult(subject=subject, log=_tail(self._log(part, subject)), **rest)
-
-
-def _warmth_or_why(slot: Slot) -> Warmth | str:
-    try:
-        return slot.ready()
-    except RankDidNotStart as error:
-        return str(error)
 
 
 def _tail(log: Path) -> str:
@@ -217,9 +239,9 @@ def here() -> NodeKeeper:
     return _keeper
 
 
-def prepare_here(subjects: tuple[str, ...], env: tuple[tuple[str, str], ...]) -> Prepared:
+def prepare_here(subjects: tuple[str, ...], env: tuple[tuple[str, str], ...], leader: str | None) -> Prepared:
     """Task: NodeKeeper.prepare on the node that runs it."""
-    return here().prepare(subjects, env)
+    return here().prepare(subjects, env, leader)
 
 
 def died_idle_here() -> tuple[str, ...]:

@@ -6,7 +6,9 @@ ranks and ends, whatever they are doing.
 
 import asyncio
 import importlib
+import importlib.metadata
 import os
+import platform
 import signal
 import sys
 import threading
@@ -15,21 +17,30 @@ import time
 import msgspec
 from msgspec import Struct
 
+from .. import __version__
 from . import dask_settings
 from .identity import Identity
+from .network import address_towards, host_and_port, interface_of
 from .node import Beside, NodeConfig, NodeKeeper, install
 
 SILENT_FOR_S = 30.0
 _ASK_EVERY_S = 5.0
+UNLIKE = "unlike the head: "
 
 
 class Summons(Struct, frozen=True, kw_only=True):
-    """What arrives on stdin, one JSON document: where the head is, the run's identity, and which node this is."""
+    """What arrives on stdin, one JSON document: where the head is, the run's identity, and which node this is.
+
+    `host` is the address to listen at; None for this node's own on the route to the head. `env` is added to the
+    environment. `software` is what this node's must be like, by name.
+    """
 
     scheduler: str
     identity: Identity
-    host: str
     node: NodeConfig
+    host: str | None = None
+    env: dict[str, str] = {}
+    software: dict[str, str] = {}
 
 
 class _LastHeard:
@@ -51,7 +62,25 @@ def end(keeper: NodeKeeper) -> None:
     os._exit(0)
 
 
-async def serve(summons: Summons, keeper: NodeKeeper) -> None:
+def own_software() -> dict[str, str]:
+    """What must be alike on head and nodes: versions of hwlottery, torch and Python."""
+    try:
+        torch = importlib.metadata.version("torch")
+    except importlib.metadata.PackageNotFoundError:
+        torch = "absent"
+    return {"hwlottery": __version__, "torch": torch, "python": platform.python_version()}
+
+
+def unlike(wanted: dict[str, str], own: dict[str, str]) -> str:
+    """How this node's software differs from what is wanted, in one line; empty where it does not."""
+    return ", ".join(
+        f"has {name} {own.get(name, 'absent')}, not {version}"
+        for name, version in wanted.items()
+        if own.get(name) != version
+    )
+
+
+async def serve(summons: Summons, keeper: NodeKeeper, host: str) -> None:
     """Be the node's Dask worker until the head closes."""
     from distributed import Worker
 
@@ -60,7 +89,7 @@ async def serve(summons: Summons, keeper: NodeKeeper) -> None:
         summons.scheduler,
         name=summons.node.name,
         nthreads=len(summons.node.ranks) + 4,
-        host=summons.host,
+        host=host,
         security=summons.identity.security(),
         dashboard=False,
         dashboard_address="127.0.0.1:0",
@@ -100,13 +129,18 @@ def main() -> None:
     """Read the summons from stdin and serve."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the head is who is asked to stop
     summons = msgspec.json.decode(sys.stdin.buffer.read(), type=Summons)
+    different = unlike(summons.software, own_software())
+    if different:
+        sys.exit(UNLIKE + different)
+    os.environ.update(summons.env)
     dask_settings.apply()
-    keeper = NodeKeeper(summons.node)
+    host = summons.host or address_towards(*host_and_port(summons.scheduler))
+    keeper = NodeKeeper(summons.node, address=host, interface=interface_of(host) or "lo")
     install(keeper)
     keeper.watch_with(_beside(summons.node.beside))
     signal.signal(signal.SIGTERM, lambda *_: end(keeper))
     try:
-        asyncio.run(serve(summons, keeper))
+        asyncio.run(serve(summons, keeper, host))
     finally:
         end(keeper)
 

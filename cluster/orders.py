@@ -18,15 +18,20 @@ class RankSpec(Struct, frozen=True, kw_only=True):
     index: int
     device: Device
     slots: int  # CPU ranks that share this node's cores; 1 where each rank has an accelerator
+    interface: str = "lo"  # on which ranks of several nodes meet
     env: tuple[tuple[str, str], ...] = ()
 
 
 class Warmth(Struct, frozen=True, kw_only=True):
-    """A rank that is ready: its process, and what it found when it started."""
+    """A rank that is ready: its process, and what it found when it started.
+
+    `meeting` is "ADDRESS:PORT" of the store where the ranks of several nodes meet, on the rank that was to open one.
+    """
 
     pid: int
     threads: int
     cpus: tuple[int, ...]
+    meeting: str | None = None
 
 
 class Prepared(Struct, frozen=True, kw_only=True):
@@ -39,7 +44,7 @@ class Prepared(Struct, frozen=True, kw_only=True):
 
 class Part(Struct, frozen=True, kw_only=True):
     """One node's part of a trial. `ranks` and `nodes` are those of the whole trial, by rank; `local` are the places
-    in them that this node takes."""
+    in them that this node takes; `meeting` is where ranks of several nodes meet, of one node in a file."""
 
     trial: str
     function: str
@@ -51,6 +56,7 @@ class Part(Struct, frozen=True, kw_only=True):
     nodes: tuple[str, ...]
     local: tuple[int, ...]
     seed: int
+    meeting: str | None = None
 
 
 class Order(Struct, frozen=True, kw_only=True):
@@ -61,17 +67,19 @@ class Order(Struct, frozen=True, kw_only=True):
     local_rank: int
     scratch: str
     log: str
-    store: str | None  # the file of the rendezvous, where the trial is collective
+    store: str | None  # the file where the ranks meet, where a trial is collective and of one node
 
 
 class RankResult(Struct, frozen=True, kw_only=True):
-    """What became of one rank in a trial; `stuck` where the kernel would not end its process."""
+    """What became of one rank in a trial; `stuck` where the kernel would not end its process, `follows` where it raised
+    inside a collective, which may only follow from what befell a peer."""
 
     subject: str
     fate: Fate
     readings: tuple[AnyReading, ...] = ()
     message: str = ""
     stuck: bool = False
+    follows: bool = False
     log: str = ""
 
 

@@ -9,6 +9,7 @@ import ctypes
 import importlib
 import os
 import signal
+import socket
 import sys
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -16,7 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from ..evidence import AnyReading
+from . import stacks
 from .context import RankContext
+from .network import host_and_port
 from .orders import Order, RankSpec, Warmth
 
 _PR_SET_PDEATHSIG = 1
@@ -26,14 +29,20 @@ _PROBES = "hwlottery.probes"
 
 _spec: RankSpec | None = None
 _cpus: tuple[int, ...] = ()
+_gloo_interface: str | None = None  # what the user has set
+_meeting: Any = None  # the store that this process has opened, for its whole life
 
 
 def warm(spec: RankSpec, log: str) -> Warmth:
     """Make this process the rank: environment, cores, torch, device. Raises what importing torch raises."""
-    global _spec, _cpus  # noqa: PLW0603  # a process is one rank for its whole life
+    global _spec, _cpus, _gloo_interface  # noqa: PLW0603  # a process is one rank for its whole life
     die_with_parent()
     print_to(Path(log))
+    stacks.answer_in_log()
     os.environ.update(spec.env)
+    _gloo_interface = os.environ.get("GLOO_SOCKET_IFNAME")
+    if spec.interface != "lo":
+        os.environ.setdefault("NCCL_SOCKET_IFNAME", f"={spec.interface}")  # NCCL takes a bare name for a prefix
     _cpus = _take_cores(spec)
     threads = len(_cpus) if spec.device == "cpu" else max(1, len(_cpus) // 8)
     os.environ["OMP_NUM_THREADS"] = str(threads)
@@ -68,8 +77,35 @@ def perform(order: Order) -> list[AnyReading]:
         seed=part.seed,
     )
     function = rank_function(part.function)
-    with _process_group(order, _spec), _printing_flushed():
+    with _collective_noted(), _process_group(order, _spec), _printing_flushed():
         return function(context, dict(part.params))
+
+
+@contextlib.contextmanager
+def _collective_noted() -> Iterator[None]:
+    """Note on an exception whether a collective raised it."""
+    try:
+        yield
+    except Exception as error:
+        if stacks.in_collective(error):
+            error.add_note(stacks.IN_COLLECTIVE)
+        raise
+
+
+def open_meeting(address: str) -> int:
+    """Open a store on one of this machine's addresses, where ranks of several nodes meet; returns its port.
+
+    Opened once: each trial has its own prefix in it.
+    """
+    global _meeting  # noqa: PLW0603  # a process is one rank for its whole life
+    if _meeting is None:
+        from torch.distributed import TCPStore  # type: ignore[attr-defined]  # there, but not in __all__
+
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        listening = socket.create_server((address, 0), family=family, backlog=4096)
+        port = listening.getsockname()[1]
+        _meeting = TCPStore(address, port, is_master=True, wait_for_workers=False, master_listen_fd=listening.detach())
+    return int(_meeting.port)
 
 
 def rank_function(name: str) -> Callable[[RankContext, dict[str, Any]], list[AnyReading]]:
@@ -117,25 +153,42 @@ def _printing_flushed() -> Iterator[None]:
 @contextlib.contextmanager
 def _process_group(order: Order, spec: RankSpec) -> Iterator[None]:
     """Join the trial's process group and leave it. A rank that raised in it is replaced, so it need not leave."""
-    if order.store is None:
+    if not order.part.collective:
         yield
         return
     import torch
     import torch.distributed as dist
 
     # All ranks of a node-local gang meet on the loopback: no hostname has to resolve, nothing listens outside.
-    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    alone = order.part.meeting is None
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo" if alone else _gloo_interface or spec.interface
     world = len(order.part.ranks)
+    patience = timedelta(seconds=order.part.deadline_s + _BEYOND_DEADLINE_S)
     dist.init_process_group(
         "nccl" if spec.device == "cuda" else "gloo",
-        store=torch.distributed.FileStore(order.store, world),  # type: ignore[attr-defined]  # there, but not in __all__
+        store=_store(order, world, patience),
         rank=order.rank,
         world_size=world,
-        timeout=timedelta(seconds=order.part.deadline_s + _BEYOND_DEADLINE_S),
+        timeout=patience,
         device_id=torch.device("cuda", spec.index) if spec.device == "cuda" else None,
     )
     yield
     dist.destroy_process_group()
+
+
+def _store(order: Order, world: int, patience: timedelta) -> Any:
+    """Where the ranks of a trial meet: a file of the node, or the store that the first rank has opened."""
+    from torch.distributed import FileStore, PrefixStore, TCPStore  # type: ignore[attr-defined]  # there, not in __all__
+
+    if order.part.meeting is None:
+        assert order.store is not None
+        return FileStore(order.store, world)
+    store = _meeting
+    if order.rank != 0:
+        host, port = host_and_port(order.part.meeting)
+        store = TCPStore(host, port, is_master=False, timeout=patience)
+    store.set_timeout(patience)
+    return PrefixStore(order.part.trial, store)
 
 
 def _take_cores(spec: RankSpec) -> tuple[int, ...]:

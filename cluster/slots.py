@@ -15,13 +15,15 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
+import msgspec
 from pebble import ProcessPool
 
 from ..evidence import AnyReading
 from .orders import Order, RankSpec, Warmth
-from .rank_process import perform, warm
+from .rank_process import open_meeting, perform, warm
 
 WARM_WITHIN_S = 180.0
+_OPEN_WITHIN_S = 30.0
 _GONE_WITHIN_S = 2.0
 _SETTLE_WITHIN_S = 30.0
 _ENDED = (None, "Z", "X")
@@ -58,6 +60,7 @@ class Slot:
             index=self.spec.index,
             device=self.spec.device,
             slots=self.spec.slots,
+            interface=self.spec.interface,
             env=env,
         )
         log = str(self._folder / f"rank-{self.spec.index}.log")
@@ -83,6 +86,22 @@ class Slot:
             self.end()
             raise RankDidNotStart(f"{type(error).__name__}: {error}") from None
         return self.warmth
+
+    def open(self, address: str) -> Warmth:
+        """Have the ready rank open a store where ranks of several nodes meet. Raises RankDidNotStart."""
+        assert self._pool is not None
+        assert self.warmth is not None
+        try:
+            port: int = self._pool.schedule(open_meeting, args=(address,)).result(timeout=_OPEN_WITHIN_S)
+        except FutureTimeout:
+            self.end()
+            raise RankDidNotStart(f"no store on {address} within {_OPEN_WITHIN_S:.0f} s") from None
+        except Exception as error:  # noqa: BLE001  # whatever the child raises comes through here
+            self.end()
+            raise RankDidNotStart(f"no store on {address}: {type(error).__name__}: {error}") from None
+        return msgspec.structs.replace(
+            self.warmth, meeting=f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+        )
 
     def settle(self) -> None:
         """Wait a while for a process that is starting, whatever comes of it."""

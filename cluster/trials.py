@@ -94,10 +94,12 @@ class Raised(Struct, frozen=True, kw_only=True, tag="raised"):
 
 
 class TimedOut(Struct, frozen=True, kw_only=True, tag="timed_out"):
-    """The deadline passed. `subjects` are the ranks that had not returned; `stuck` those the kernel would not end."""
+    """The deadline passed. `subjects` are the ranks that had not returned, without those that could be seen to wait
+    for them; `stuck` those the kernel would not end; `doing` is what each of them was doing, where it could be told."""
 
     subjects: tuple[str, ...]
     stuck: tuple[str, ...] = ()
+    doing: Mapping[str, str] = {}
     readings: tuple[AnyReading, ...] = ()
     trial: str | None = None
 

@@ -176,6 +176,10 @@ CATALOGUE: tuple[Metric, ...] = (
             "CPU cores busy with processes that are not ours under load."),
     _metric("health.sensor_cost", "share", "lower", "node", "max",
             "CPU seconds of the sensors over the wall time of the work beside which they ran."),
+    # clocks of nodes
+    _metric("clock.offset", "s", "neither", "node", "last",
+            "How far a node's clock is ahead of the median of the head's and all nodes', by the quickest of several "
+            "round trips; half of that trip is the fact clock.uncertainty."),
     # over the run
     _derived("reliability.failures_per_node_day", "1/node-day", "lower", "cluster",
             "Failures over node-days observed, with its exact Poisson upper bound."),

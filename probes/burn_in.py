@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..cluster import Cluster, RankContext, Trial
+from ..cluster import Cluster, Rank, RankContext, Trial, WorkerLost
 from ..evidence import AnyReading, Fill, Missing, Observed, Params, reading
 from .products import refusal
 from .protocol import Plan
@@ -68,24 +68,34 @@ class BurnIn:
     settings: ClassVar[type] = BurnInSettings
 
     def plan(self, cluster: Cluster, settings: BurnInSettings, seed: int) -> Plan:
-        """One round with one trial."""
-        dtype = "bf16" if cluster.device == "cuda" else "fp32"
-        key: Params = {"model": settings.model, "batch": settings.batch, "dtype": dtype}
-        fills = [
-            Fill(metric=metric, subject=rank.subject, params=key) for rank in cluster.ranks for metric in EACH_RANK
-        ]
-        fills += [Fill(metric=metric, subject="cluster", params=key) for metric in CLUSTER]
-        yield [
-            Trial(
-                function="burn_in:train",
-                ranks=cluster.ranks,
-                params=_params(settings, seed) | {"key": key},
-                collective=True,
-                expected_s=_START_S + settings.seconds,
-                deadline_s=300 + 1.2 * settings.seconds,
-                fills=tuple(fills),
-            )
-        ]
+        """One round with one trial. Where whole nodes were lost in it, once more with those that remain."""
+        ranks, attempt = cluster.ranks, 1
+        while ranks:
+            outcomes = yield [_trial(cluster.device, ranks, settings, seed, attempt)]
+            lost = [
+                subject for outcome in outcomes or () if isinstance(outcome, WorkerLost) for subject in outcome.subjects
+            ]
+            left = tuple(rank for rank in ranks if rank.node not in lost)
+            if len(left) == len(ranks):
+                return
+            ranks, attempt = left, attempt + 1
+
+
+def _trial(device: str, ranks: tuple[Rank, ...], settings: BurnInSettings, seed: int, attempt: int) -> Trial:
+    dtype = "bf16" if device == "cuda" else "fp32"
+    key: Params = {"model": settings.model, "batch": settings.batch, "dtype": dtype}
+    fills = [Fill(metric=metric, subject=rank.subject, params=key) for rank in ranks for metric in EACH_RANK]
+    fills += [Fill(metric=metric, subject="cluster", params=key) for metric in CLUSTER]
+    return Trial(
+        function="burn_in:train",
+        ranks=ranks,
+        params=_params(settings, seed) | {"key": key},
+        collective=True,
+        expected_s=_START_S + settings.seconds,
+        deadline_s=300 + 1.2 * settings.seconds,
+        fills=tuple(fills),
+        attempt=attempt,
+    )
 
 
 def _params(settings: BurnInSettings, seed: int) -> dict[str, Any]:

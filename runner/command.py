@@ -1,23 +1,31 @@
 """From the options of `hwlottery run` to a run, a resume, or the plan of one."""
 
+import socket
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from ..cluster.slurm import allocation, take_identity
+from ..cluster.ssh import make_ssh
 from ..evidence import Document, RunError, Tier
 from ..evidence.writing import now
 from ..probes import PROBES
 from ..probes.profiles import Profile
+from .advice import Advice
+from .joining import LOCAL, LOCAL_JOIN_S, Reach, attend_step, launcher_of
 from .live import Live, duration
 from .preview import Preview
 from .run import Request, plan_of, resume, start
 
 # What a resume takes from the run itself: giving it again could contradict it.
-_OF_THE_RUN = ("profile", "policy", "seed", "only", "provider", "cluster", "price", "tier", "scratch", "out", "dry_run")
+_OF_THE_RUN = (
+    *("profile", "policy", "seed", "only", "provider", "cluster", "price", "tier", "scratch", "out", "dry_run"),
+    *("hosts", "gpus_per_node"),
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,24 +43,90 @@ class Options:
     only: tuple[str, ...]
     seed: int
     command: tuple[str, ...]
+    hosts: str | None
+    gpus_per_node: int | None
+    reach: Reach
 
 
 def run_new(options: Options, console: Console) -> Path:
     """Make a new run and return its directory."""
     request = _request(options)
+    launcher = launcher_of(request.hosts, request.reach)
+    if launcher.name != LOCAL:
+        console.print(f"launcher {launcher.name}: {launcher.why}", markup=False, soft_wrap=True)
+        console.print(f"run directory: {socket.gethostname()}:{request.out.absolute()}", markup=False, soft_wrap=True)
     with Live(console) as show:
         start(request, show)
     return request.out
 
 
-def run_on(path: Path, stated: set[str], *, rerun_changed: bool, command: tuple[str, ...], console: Console) -> Path:
+def attended(hosts: str | None, join_within_s: float) -> bool:
+    """Where this is a task of a Slurm step that does not lead it: be its node until the run ends, and say so.
+
+    Raises RunError where the head is not found, or where no identity was given.
+    """
+    step = allocation() if hosts is None else None
+    if step is None or step.leads:
+        return False
+    if step.local_rank == 0:
+        attend_step(step, join_within_s)
+    else:
+        sys.stderr.write(f"hwlottery: one task a node is enough: task {step.rank} on {step.node} has nothing to do\n")
+    return True
+
+
+def within_step(reach: Reach, hosts: str | None) -> Reach:
+    """With the Slurm step that this process leads, and the identity its job has given. Raises RunError without one."""
+    step = allocation() if hosts is None else None
+    return reach if step is None else replace(reach, step=step, identity=take_identity())
+
+
+def advice_for(
+    scratch: Path, hosts: str | None, *, ssh: str | None, remote_python: str | None, listen: str | None
+) -> list[Advice]:
+    """What doctor finds: of this machine, or of the hosts. Raises RunError for a node set that is none."""
+    if hosts is None:
+        from .doctor import examine
+
+        return examine(scratch)
+    from .doctor_hosts import examine_hosts
+
+    return examine_hosts(hosts, reach_from(ssh=ssh, remote_python=remote_python, listen=listen), scratch.absolute())
+
+
+def reach_from(
+    *,
+    ssh: str | None,
+    remote_python: str | None,
+    listen: str | None,
+    join_within: float = LOCAL_JOIN_S,
+    allow_unlike: bool = False,
+) -> Reach:
+    """How nodes are reached, from the options. Raises RunError for what a shell could not split."""
+    return Reach(
+        ssh=make_ssh(ssh, remote_python, sys.executable),
+        listen=listen,
+        join_within_s=join_within,
+        allow_unlike=allow_unlike,
+    )
+
+
+def run_on(
+    path: Path,
+    stated: set[str],
+    *,
+    rerun_changed: bool,
+    command: tuple[str, ...],
+    reach: Reach,
+    console: Console,
+) -> Path:
     """Go on with a run. Raises RunError where options of the run itself are given again."""
     again = sorted(stated & set(_OF_THE_RUN))
     if again:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in again)
         raise RunError(f"{names} cannot be given with --resume: the run goes on with its own")
     with Live(console) as show:
-        resume(path, show, rerun_changed=rerun_changed, command=command)
+        resume(path, show, rerun_changed=rerun_changed, command=command, reach=reach)
     return path
 
 
@@ -71,7 +145,7 @@ def _request(options: Options) -> Request:
         if name not in {probe.name for probe in PROBES}:
             raise RunError(f"unknown probe {name!r}: choose {', '.join(probe.name for probe in PROBES)}")
     scratch = (options.scratch or Path()).resolve()
-    if not scratch.is_dir():
+    if options.hosts is None and not scratch.is_dir():
         raise RunError(f"--scratch {scratch} is no directory: make it, or name another")
     return Request(
         out=options.out or Path("runs") / f"{options.profile.name}-{now():%Y%m%d-%H%M%S}",
@@ -85,11 +159,15 @@ def _request(options: Options) -> Request:
         seed=options.seed,
         only=options.only,
         command=options.command,
+        hosts=options.hosts,
+        gpus_per_node=options.gpus_per_node,
+        reach=options.reach,
     )
 
 
 def _plan_table(plan: Preview) -> Table:
-    table = Table(title=f"profile {plan.profile} on {plan.nodes} node, {plan.ranks} ranks ({plan.device})")
+    nodes = f"{plan.nodes} node{'' if plan.nodes == 1 else 's'}"
+    table = Table(title=f"profile {plan.profile} on {nodes}, {plan.ranks} ranks ({plan.device})")
     table.add_column("probe")
     for name in ("rounds", "trials", "expected"):
         table.add_column(name, justify="right")

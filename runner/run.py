@@ -5,14 +5,15 @@ import errno
 import secrets
 import signal
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..cluster.local import LAUNCHER, promised_here
-from ..evidence import FORMAT, Document, Event, HwlotteryError, RunHeader, RunWriter, Tier
+from ..cluster.local import promised_here
+from ..evidence import FORMAT, Document, Event, HwlotteryError, Promised, RunHeader, RunWriter, Tier
 from ..evidence.writing import now
 from ..probes import PROBES
 from ..probes.profiles import Profile, profile_from_text
+from .joining import Reach, launcher_of, names_of, promised_nodes
 from .preview import Preview, preview
 from .session import Session, Show, cluster_of
 
@@ -61,11 +62,25 @@ class Request:
     seed: int = 0
     only: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
+    hosts: str | None = None
+    gpus_per_node: int | None = None
+    reach: Reach = field(default_factory=Reach)
+
+    @property
+    def promised(self) -> tuple[Promised, ...]:
+        """The nodes asked for: those of --hosts or of the Slurm step, else this machine.
+
+        Raises RunError for a node set that is none.
+        """
+        names = names_of(self.hosts, self.reach)
+        if not names:
+            return (promised_here(self.profile.slots),)
+        return promised_nodes(names, self.gpus_per_node, self.profile.slots)
 
 
 def start(request: Request, show: Show) -> None:
     """Run from the start into a new directory. Raises RunError, RunStopped or RunCutShort, each one line."""
-    node = promised_here(request.profile.slots)
+    nodes = request.promised
     header = RunHeader(
         format=FORMAT,
         run_id=f"{now():%Y%m%d-%H%M%S}-{secrets.token_hex(3)}",
@@ -75,17 +90,21 @@ def start(request: Request, show: Show) -> None:
         profile=Document(name=request.profile.name, sha256=request.profile.sha256, text=request.profile.text),
         policy=request.policy,
         seed=request.seed,
-        launcher=LAUNCHER,
-        promised=(node,),
-        filesystems=(f"{node.node}/fs:{request.scratch}",),
+        launcher=launcher_of(request.hosts, request.reach),
+        promised=nodes,
+        filesystems=tuple(f"{node.node}/fs:{request.scratch}" for node in nodes),
         declared_tier=request.tier,
         only=request.only,
     )
     writer = RunWriter.create(request.out, header)
-    _finish_or_say(Session(writer=writer, profile=request.profile, show=show, command=request.command))
+    _finish_or_say(
+        Session(writer=writer, profile=request.profile, show=show, command=request.command, reach=request.reach)
+    )
 
 
-def resume(path: Path, show: Show, *, rerun_changed: bool, command: tuple[str, ...]) -> None:
+def resume(
+    path: Path, show: Show, *, rerun_changed: bool, command: tuple[str, ...], reach: Reach | None = None
+) -> None:
     """Go on with a run that was cut short, with its own profile, policy and seed.
 
     Trials that ended are not run again. Raises RunError where software, hardware or methods have changed since, unless
@@ -94,13 +113,21 @@ def resume(path: Path, show: Show, *, rerun_changed: bool, command: tuple[str, .
     writer, run = RunWriter.resume(path)
     profile = profile_from_text(run.header.profile.text, f"{path}/run.json")
     _finish_or_say(
-        Session(writer=writer, profile=profile, show=show, command=command, earlier=run, rerun_changed=rerun_changed)
+        Session(
+            writer=writer,
+            profile=profile,
+            show=show,
+            command=command,
+            earlier=run,
+            rerun_changed=rerun_changed,
+            reach=reach or Reach(),
+        )
     )
 
 
 def plan_of(request: Request) -> Preview:
     """What `start` would do with this request."""
-    cluster = cluster_of((promised_here(request.profile.slots),), request.scratch)
+    cluster = cluster_of(request.promised, request.scratch)
     return preview(PROBES, request.profile, cluster, request.only, request.price_per_gpu_hour)
 
 

@@ -1,6 +1,6 @@
 """One start or resume of a run, under way: probe's plan -> gangs -> records."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,8 +9,8 @@ import msgspec
 
 from .. import __version__
 from ..cluster import Cluster, Node, Outcome, Rank, Round
-from ..cluster.control import ControlPlane, NodeLost, Returned, Sent
-from ..cluster.node import NodeConfig, died_idle_here
+from ..cluster.control import ControlPlane, Returned, Sent
+from ..cluster.node import died_idle_here
 from ..evidence import (
     AnyRecord,
     Event,
@@ -30,12 +30,12 @@ from ..probes import PROBES
 from ..probes.profiles import Profile
 from ..probes.protocol import Probe
 from .identify import Identified, differences, identify_here
+from .joining import Reach, clock_records, join, plane_for, unlike_records
 from .preview import preview, wanted
 from .progress import Progress
 from .telemetry import TelemetryFiles, take_windows_here
 from .trial_records import idle_death, plan_record, recorded_outcomes, result_records, skipped, trial_id
 
-JOIN_WITHIN_S = 60.0
 Show = Callable[[Progress], None]
 
 
@@ -65,6 +65,7 @@ class Session:
     command: tuple[str, ...]
     earlier: Run | None = None
     rerun_changed: bool = False
+    reach: Reach = field(default_factory=Reach)
     facts: dict[tuple[str, str], Scalar] = field(default_factory=dict)
     recorded: dict[str, Outcome] = field(default_factory=dict)
     state: Progress = field(default_factory=lambda: Progress(probe="start", probe_number=0, probes=len(PROBES)))
@@ -74,7 +75,7 @@ class Session:
         header = self.writer.header
         expected = preview(PROBES, self.profile, self._promised_cluster(), header.only, None)
         self._tell(doing="starting nodes", expected_s=expected.expected_s)
-        with ControlPlane() as plane:
+        with plane_for(header, self.reach) as plane:
             self._join(plane)
             for number, probe in enumerate(PROBES, start=1):
                 self._tell(probe=probe.name, probe_number=number, doing="")
@@ -89,19 +90,8 @@ class Session:
 
     def _join(self, plane: ControlPlane) -> None:
         """Start each promised node's worker, learn what it is, and open the run's segment."""
-        cluster = self._promised_cluster()
-        for node in cluster.nodes:
-            config = NodeConfig(
-                name=node.name,
-                run_id=self.writer.header.run_id,
-                device=cluster.device,
-                ranks=tuple(rank.subject.rpartition("/")[2] for rank in node.ranks),
-                scratch=node.scratch,
-                beside="hwlottery.runner.telemetry:watch",
-            )
-            plane.start_local(config, self.writer.log_path(f"node-{node.name}.log"))
-        here = plane.wait_joined(tuple(node.name for node in cluster.nodes), JOIN_WITHIN_S)
-        found = {name: identified for name in here if (identified := self._identified(plane, name)) is not None}
+        here = join(plane, self.writer.header, self._promised_cluster(), self.reach, self.writer.log_path)
+        found: dict[str, Identified] = self._asked(plane, here, identify_here)
         self._open_segment(found)
         self._write(
             [
@@ -109,23 +99,19 @@ class Session:
                 *(Event(time=now(), kind="node_joined", subject=name) for name in here if name not in plane.lost),
             ]
         )
+        self._write(unlike_records({name: identified.software for name, identified in found.items()}))
+        self._write(clock_records(plane, self.writer.header, tuple(found)))
         self._note_lost(plane)
 
-    def _identified(self, plane: ControlPlane, node: str) -> Identified | None:
-        identified: Identified | None = self._asked(plane, node, identify_here)
-        return identified
-
-    def _asked(self, plane: ControlPlane, node: str, function: Callable[[], Any]) -> Any | None:
-        """What a function says in a node's worker; None where the node is lost or the function raises, which is said in
-        an event: what stands beside the measuring must not cost the run."""
-        try:
-            return plane.call(node, function)
-        except NodeLost:
-            return None
-        except Exception as error:  # noqa: BLE001  # whatever a driver or a library on the node raises
-            what = f"{function.__name__} raised {type(error).__name__}: {error}"
-            self._write([Event(time=now(), kind="note", subject=node, severity="error", detail=what[:500])])
-            return None
+    def _asked(self, plane: ControlPlane, nodes: Iterable[str], function: Callable[[], Any]) -> dict[str, Any]:
+        """What a function says in the workers of nodes. Lost nodes are left out, and those where it raises, which is
+        said in an event: what stands beside the measuring must not cost the run."""
+        answers = plane.call_each(nodes, function)
+        for node, answer in answers.items():
+            if isinstance(answer, Exception):
+                what = f"{function.__name__} raised {type(answer).__name__}: {answer}"
+                self._write([Event(time=now(), kind="note", subject=node, severity="error", detail=what[:500])])
+        return {node: answer for node, answer in answers.items() if not isinstance(answer, Exception)}
 
     def _open_segment(self, found: dict[str, Identified]) -> None:
         """Add this start to run.json. On a resume, refuse to mix figures of unlike software, hardware or methods."""
@@ -246,14 +232,15 @@ class Session:
 
     def _note_idle_deaths(self, plane: ControlPlane) -> None:
         """Ranks that died after their last trial are found at the end: no trial will."""
-        for node in self._current_cluster(plane).nodes:
-            died = self._asked(plane, node.name, died_idle_here) or ()
+        nodes = [node.name for node in self._current_cluster(plane).nodes]
+        for died in self._asked(plane, nodes, died_idle_here).values():
             self._write(idle_death(subject, now()) for subject in died)
 
     def _keep_telemetry(self, plane: ControlPlane) -> None:
         files = TelemetryFiles(self.writer.path / "telemetry")
-        for node in self._current_cluster(plane).nodes:
-            files.add(node.name, self._asked(plane, node.name, take_windows_here) or [])
+        nodes = [node.name for node in self._current_cluster(plane).nodes]
+        for node, windows in self._asked(plane, nodes, take_windows_here).items():
+            files.add(node, windows)
 
     def _write(self, records: Any) -> None:
         listed: list[AnyRecord] = list(records)

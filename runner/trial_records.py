@@ -107,9 +107,13 @@ def told(outcome: Outcome) -> str:
     match outcome:
         case Raised(subject=subject, message=message):
             return f"{subject} raised {message}"
-        case TimedOut(subjects=subjects, stuck=stuck):
+        case TimedOut(subjects=subjects, stuck=stuck, doing=doing):
             held = f" ({', '.join(stuck)} stuck in the kernel)" if stuck else ""
-            return f"deadline passed, waiting for {', '.join(subjects)}{held}"
+            named = (
+                f"{subject} ({doing[subject]})" if doing.get(subject, "").startswith("at ") else subject
+                for subject in subjects
+            )
+            return f"deadline passed, waiting for {', '.join(named)}{held}"
         case WorkerLost(subjects=subjects, message=message):
             return f"{', '.join(subjects)} lost: {message}"
     return ""

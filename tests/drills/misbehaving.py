@@ -22,6 +22,12 @@ def work(context, params):
     return [reading("matmul.tflops", context.subject, total, pid=os.getpid(), flag=os.environ.get("DRILL_FLAG", ""))]
 
 
+def interface(context, params):
+    """Tell on which interface this rank meets its peers."""
+    found = os.environ.get("GLOO_SOCKET_IFNAME", "")
+    return [reading("matmul.tflops", context.subject, 1.0, interface=found)]
+
+
 def misbehave(context, params):
     """Do what `how` says on rank `on`; the others work as usual."""
     if "say" in params:

@@ -1,0 +1,82 @@
+"""The processes of the node workers that the head has started, here or by ssh: their summons, last words and end."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from .node_main import Summons
+from .ssh import Ssh
+
+_END_WITHIN_S = 8.0
+_WORKER = ("-m", "hwlottery.cluster.node_main")
+# A node's worker ends without Python's own shutdown; its resource tracker would complain of that in the log.
+_QUIET = {"PYTHONWARNINGS": "ignore:resource_tracker:UserWarning"}
+# What a user sets for the collectives at the head is meant for the nodes.
+_CARRIED = ("NCCL_", "GLOO_", "TORCH_NCCL_")
+
+
+def attend(summons: Summons) -> None:
+    """Be the node of a summons until its head ends: a worker in a process of its own, which prints where this does."""
+    subprocess.run(
+        [sys.executable, *_WORKER], input=msgspec.json.encode(summons), env={**os.environ, **_QUIET}, check=False
+    )
+
+
+class Workers:
+    """Node workers as processes of the head: its own children, or the ssh that leads to them."""
+
+    def __init__(self) -> None:
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._logs: dict[str, Path] = {}
+
+    def start_local(self, summons: Summons, log: Path) -> None:
+        """Start this machine's worker. It is told over stdin what to be, and prints to `log`."""
+        self._start([sys.executable, *_WORKER], summons, log, {**os.environ, **_QUIET})
+
+    def start_by_ssh(self, summons: Summons, ssh: Ssh, log: Path) -> None:
+        """Start a worker on the host of its node's name, with the same summons over ssh's stdin."""
+        carried = {name: value for name, value in os.environ.items() if name.startswith(_CARRIED)}
+        summons = msgspec.structs.replace(summons, env={**carried, **_QUIET})
+        self._start(ssh.command(summons.node.name, _WORKER), summons, log, None)
+
+    def ended(self, name: str) -> bool:
+        """Whether a worker that was started has ended."""
+        return name in self._processes and self._processes[name].poll() is not None
+
+    def last_words(self, name: str) -> str:
+        """The last line that a worker, or the ssh that was to start it, printed where it has ended; else nothing."""
+        if not self.ended(name):
+            return ""
+        lines = self._logs[name].read_text("utf-8", "replace").strip().splitlines()
+        return lines[-1][:300] if lines else "its worker ended at once"
+
+    def end(self) -> None:
+        """Wait a few seconds for all to end, as their scheduler has told them to, then kill the rest."""
+        until = time.monotonic() + _END_WITHIN_S
+        for process in self._processes.values():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=max(0.0, until - time.monotonic()))
+                continue
+            process.kill()  # its ranks die with it
+
+    def _start(self, command: list[str], summons: Summons, log: Path, env: Mapping[str, str] | None) -> None:
+        with log.open("ab") as out:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=out,
+                stderr=out,
+                env=env,
+                start_new_session=True,  # a Ctrl-C at the terminal is for the head, which ends the nodes in order
+            )
+        assert process.stdin is not None
+        with contextlib.suppress(BrokenPipeError), process.stdin as stdin:
+            stdin.write(msgspec.json.encode(summons))
+        self._processes[summons.node.name] = process
+        self._logs[summons.node.name] = log

@@ -1,0 +1,186 @@
+"""How a run's nodes come to join: who is promised, where the head listens, who is here, and how their clocks stand."""
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..cluster import Cluster, Node
+from ..cluster.clocks import ClockReading, ask, clock_here, offsets
+from ..cluster.control import ControlPlane, NodeLost
+from ..cluster.desk import Arrival, fetch_summons
+from ..cluster.identity import Identity
+from ..cluster.local import LAUNCHER, promised_here
+from ..cluster.network import address_towards, host_and_port
+from ..cluster.node import NodeConfig
+from ..cluster.node_main import UNLIKE, own_software, unlike
+from ..cluster.slurm import Allocation, address_of, take_identity
+from ..cluster.ssh import Ssh, node_set, own_address
+from ..cluster.workers import attend
+from ..evidence import AnyRecord, Device, Event, Fact, Launcher, Promised, RunError, RunHeader, measured
+from ..evidence.writing import now
+
+LOCAL_JOIN_S = 60.0
+LOCAL, SSH, SLURM = "local", "ssh", "slurm"
+_CLOCK_S = 10.0
+_CLOCKS_AT_ONCE = 8  # more would wait for each other at the head, and say less
+# Logs and events of several nodes are put in order by their times: a second more and the order is wrong.
+MOST_CLOCK_OFFSET_S = 1.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reach:
+    """How nodes are reached: by which ssh, or as tasks of which Slurm step; where they find the head, how long they may
+    take to join, and whether their software may differ from the head's."""
+
+    ssh: Ssh = field(default_factory=lambda: Ssh(python=(sys.executable,)))
+    listen: str | None = None
+    join_within_s: float = LOCAL_JOIN_S
+    allow_unlike: bool = False
+    step: Allocation | None = None
+    identity: Identity | None = None
+
+    @property
+    def software(self) -> dict[str, str]:
+        """What the nodes' software must be like: hwlottery's in any case, or they do not understand each other."""
+        own = own_software()
+        return {"hwlottery": own["hwlottery"]} if self.allow_unlike else own
+
+    def address(self, hosts: tuple[str, ...]) -> tuple[str, int]:
+        """The address and port at which the head listens for these hosts. Raises RunError."""
+        if self.listen is None and self.step is not None:
+            return address_towards(address_of(next(name for name in hosts if name != self.step.node))), 0
+        if self.listen is None:
+            return own_address(self.ssh, hosts), 0
+        try:
+            return host_and_port(self.listen)
+        except ValueError:
+            raise RunError(f"--listen {self.listen}: give ADDRESS or ADDRESS:PORT") from None
+
+
+def promised_nodes(names: tuple[str, ...], gpus_per_node: int | None, slots: int) -> tuple[Promised, ...]:
+    """Several nodes as promised, each with what was said of it, or with what this machine has."""
+    here = promised_here(slots)
+    device: Device
+    if gpus_per_node is not None and gpus_per_node > 0:
+        device, ranks = "cuda", tuple(f"gpu{index}" for index in range(gpus_per_node))
+    elif here.device == "cuda" and gpus_per_node is None:
+        device, ranks = "cuda", here.ranks
+    else:
+        device, ranks = "cpu", tuple(f"slot{index}" for index in range(slots))
+    return tuple(Promised(node=name, device=device, ranks=ranks) for name in names)
+
+
+def names_of(hosts: str | None, reach: Reach) -> tuple[str, ...]:
+    """The nodes of --hosts, else of the Slurm step; none for this machine alone. Raises RunError."""
+    if hosts is not None:
+        return node_set(hosts)
+    return reach.step.nodes if reach.step else ()
+
+
+def launcher_of(hosts: str | None, reach: Reach) -> Launcher:
+    """Which launcher starts the nodes, and what it was recognised by."""
+    if hosts is not None:
+        return Launcher(name=SSH, why=f"--hosts {hosts}"[:2000])
+    return Launcher(name=SLURM, why=reach.step.why[:2000]) if reach.step else LAUNCHER
+
+
+def plane_for(header: RunHeader, reach: Reach) -> ControlPlane:
+    """The control plane of a run: on the loopback for this machine alone, else where the nodes reach it.
+
+    Raises RunError where the run is of a Slurm step and this is none on its nodes.
+    """
+    if header.launcher.name == LOCAL:
+        return ControlPlane()
+    names = tuple(node.node for node in header.promised)
+    if header.launcher.name == SLURM and (reach.step is None or reach.step.nodes != names):
+        raise RunError(f"this run is of a Slurm step on {','.join(names)}: start it with srun on these nodes")
+    return ControlPlane(*reach.address(names), identity=reach.identity)
+
+
+def join(
+    plane: ControlPlane, header: RunHeader, cluster: Cluster, reach: Reach, log_of: Callable[[str], Path]
+) -> tuple[str, ...]:
+    """Start each promised node's worker and wait for them; the nodes that are here.
+
+    The others are in `plane.lost`, with the reason. Raises RunError where software differs and may not.
+    """
+    names = tuple(node.name for node in cluster.nodes)
+    configs = [_config(node, header, cluster.device) for node in cluster.nodes]
+    with contextlib.ExitStack() as stack:
+        for config in configs:
+            log = log_of(f"node-{config.name}.log")
+            if header.launcher.name == SSH:
+                plane.start_by_ssh(config, reach.ssh, log, reach.software)
+            elif reach.step is None or config.name == reach.step.node:
+                plane.start_local(config, log)
+        if header.launcher.name == SLURM:
+            stack.enter_context(plane.open_desk(configs, reach.software))
+        return plane.wait_joined(names, reach.join_within_s)
+
+
+def _config(node: Node, header: RunHeader, device: Device) -> NodeConfig:
+    return NodeConfig(
+        name=node.name,
+        run_id=header.run_id,
+        device=device,
+        ranks=tuple(rank.subject.rpartition("/")[2] for rank in node.ranks),
+        scratch=node.scratch,
+        beside="hwlottery.runner.telemetry:watch",
+    )
+
+
+def attend_step(step: Allocation, within_s: float) -> None:
+    """Be a node of a Slurm step until the run ends. Raises RunError where the head is not found, or is unlike this."""
+    identity, head = take_identity(), address_of(step.head)
+    summons = fetch_summons(identity, head, Arrival(name=step.node), within_s)
+    different = unlike(summons.software, own_software())
+    if different:
+        fetch_summons(identity, head, Arrival(name=step.node, refuses=UNLIKE + different), within_s)
+        raise RunError(f"{step.node} {different}")
+    attend(summons)
+
+
+def unlike_records(software: Mapping[str, Mapping[str, str]]) -> Iterator[AnyRecord]:
+    """An event for each node whose torch or Python is another than the head's, where that was allowed."""
+    wanted = own_software()
+    del wanted["hwlottery"]  # a node with another one has not joined
+    for node, versions in software.items():
+        different = unlike(wanted, dict(versions))
+        if different:
+            yield Event(time=now(), kind="note", subject=node, severity="warning", detail=f"{node} {different} as here")
+
+
+def clock_records(plane: ControlPlane, header: RunHeader, nodes: tuple[str, ...]) -> Iterator[AnyRecord]:
+    """Each node's clock against the others', and an event for one that is wrong. Nothing for this machine alone."""
+    if header.launcher.name == LOCAL:
+        return
+    start = now()
+    with ThreadPoolExecutor(max_workers=_CLOCKS_AT_ONCE) as pool:
+        asked = pool.map(lambda node: _clock_of(plane, node), nodes)
+        readings = {node: found for node, found in zip(nodes, asked, strict=True) if found is not None}
+    for node, seconds in offsets({node: reading.ahead for node, reading in readings.items()}).items():
+        uncertainty = readings[node].uncertainty
+        yield measured(
+            metric="clock.offset",
+            subject=node,
+            samples=[seconds],
+            attempt=len(header.segments),
+            start=start,
+            end=now(),
+        )
+        yield Fact(subject=node, key="clock.uncertainty", value=uncertainty)
+        if abs(seconds) - uncertainty > MOST_CLOCK_OFFSET_S:
+            way = "ahead of" if seconds > 0 else "behind"
+            said = f"its clock is {abs(seconds):.1f} s {way} the others' (give or take {uncertainty:.3f} s)"
+            yield Event(time=now(), kind="note", subject=node, severity="warning", detail=said)
+
+
+def _clock_of(plane: ControlPlane, node: str) -> ClockReading | None:
+    """A node's clock; None where the node is lost meanwhile."""
+    try:
+        return ask(lambda: float(plane.call(node, clock_here, within_s=_CLOCK_S)))
+    except NodeLost:
+        return None

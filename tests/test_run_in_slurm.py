@@ -1,0 +1,161 @@
+"""Runs inside a real Slurm on a lab: the printed script as it is, and what keeps a task from taking part."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from lab import Lab
+from lab.lab import ROOT, missing_tools
+from lab.slurm import missing_slurm
+
+from hwlottery.cluster.identity import new_identity
+from hwlottery.cluster.slurm import IDENTITY, IDENTITY_FILE, allocation, take_identity
+from hwlottery.evidence import RunError, read_run
+
+PROFILE = Path(__file__).parent / "profiles" / "tiny.yaml"
+MISSING = [*missing_tools(), *missing_slurm()]
+in_lab = [
+    pytest.mark.lab,
+    pytest.mark.skipif(bool(MISSING), reason=f"the lab needs {', '.join(MISSING)}"),
+]
+
+
+@pytest.fixture(scope="module")
+def lab():
+    with Lab(3) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def slurm(lab):
+    with lab.slurm() as env:
+        yield {**env, "PYTHONPATH": f"{ROOT / '.src'}:{ROOT / 'tests'}"}
+
+
+def submitted(lab, slurm, script):
+    """Submit a script, wait for its job, and return what it printed."""
+    output = lab.folder / f"out-{time.monotonic_ns()}"
+    subprocess.run(
+        ["sbatch", "--wait", f"--output={output}", "--chdir=/tmp"],
+        input=script,
+        text=True,
+        env=slurm,
+        capture_output=True,
+        timeout=150,
+        check=False,
+    )
+    return output.read_text()
+
+
+def script_for(out, *more):
+    """The script as `hwlottery launch slurm` prints it."""
+    given = ["--profile", PROFILE, "--policy", "prolog", "--scratch", "/tmp", "--out", out]
+    words = ["launch", "slurm", "--nodes", "3", "--time", "5", "--", *given, *more]
+    printed = subprocess.run(
+        [sys.executable, "-m", "hwlottery", *map(str, words)], capture_output=True, text=True, check=True
+    )
+    return printed.stdout
+
+
+@pytest.fixture(scope="module")
+def whole_run(lab, slurm):
+    """A run by the printed script: its directory, and what the job printed."""
+    out = lab.folder / "run"
+    return out, submitted(lab, slurm, script_for(out))
+
+
+class TestInTheLab:
+    """What needs a real Slurm."""
+
+    pytestmark = in_lab
+
+    def test_the_printed_script_runs_as_printed_and_measures_every_node(self, lab, whole_run):
+        out, said = whole_run
+        run = read_run(out)
+        assert run.problems == [], said
+        assert {node.node for node in run.header.promised} == set(lab.hosts)
+        assert {event.subject for event in run.events if event.kind == "node_joined"} == set(lab.hosts)
+        assert run.header.launcher.name == "slurm"
+        assert "SLURM_STEP_NODELIST" in run.header.launcher.why
+        measured = {m.subject.partition("/")[0] for m in run.measurements if m.metric == "all_reduce.busbw"}
+        assert measured == set(lab.hosts)
+        verdict = json.loads((out / "verdict.json").read_text())
+        assert verdict["exclude"] == []
+        assert "launcher slurm" in said
+        assert f"node1:{out}" in said, "on which machine and path the report lies"
+
+    def test_nothing_secret_is_in_the_output_or_the_run_directory(self, whole_run):
+        out, said = whole_run
+        texts = [said.encode(), *(file.read_bytes() for file in out.rglob("*") if file.is_file())]
+        assert len(texts) > 5
+        assert not any(b"PRIVATE KEY" in text or b"BEGIN CERT" in text for text in texts)
+
+    def test_without_an_identity_nothing_starts_to_listen(self, lab, slurm):
+        out = lab.folder / "refused"
+        script = script_for(out).replace("export HWLOTTERY_IDENTITY", "unset HWLOTTERY_IDENTITY")
+        said = submitted(lab, slurm, script)
+        assert "no identity for this run" in said
+        assert "Traceback" not in said
+        assert not out.exists()
+
+
+STEP = {
+    "SLURM_STEP_NUM_NODES": "3",
+    "SLURM_STEP_NODELIST": "n[1-3]",
+    "SLURM_PROCID": "1",
+    "SLURM_LOCALID": "0",
+    "SLURMD_NODENAME": "n2",
+    "SLURM_JOB_ID": "17",
+}
+
+
+def test_a_step_on_several_nodes_is_recognised_by_slurms_own_variables():
+    step = allocation(STEP)
+    assert step.nodes == ("n1", "n2", "n3")
+    assert (step.head, step.node, step.leads) == ("n1", "n2", False)
+    assert "job 17" in step.why
+
+
+@pytest.mark.parametrize(
+    "env", [{}, {**STEP, "SLURM_STEP_NUM_NODES": "1"}, {"SLURM_PROCID": "0", "SLURM_JOB_ID": "17"}]
+)
+def test_what_is_no_step_on_several_nodes_is_this_machine_alone(env):
+    assert allocation(env) is None
+
+
+def test_a_task_on_a_node_that_is_not_of_its_step_is_refused():
+    with pytest.raises(RunError, match="n9"):
+        allocation({**STEP, "SLURMD_NODENAME": "n9"})
+
+
+def as_text(identity):
+    import msgspec
+
+    return msgspec.json.encode(identity).decode()
+
+
+def test_the_identity_is_taken_out_of_the_environment_that_ranks_inherit():
+    identity = new_identity()
+    env = {IDENTITY: as_text(identity)}
+    assert take_identity(env) == identity
+    assert env == {}
+
+
+def test_the_identity_may_lie_in_a_file_that_nobody_else_can_read(tmp_path):
+    identity = new_identity()
+    file = tmp_path / "identity"
+    file.write_text(as_text(identity))
+    file.chmod(0o600)
+    assert take_identity({IDENTITY_FILE: str(file)}) == identity
+    file.chmod(0o644)
+    with pytest.raises(RunError, match="chmod 600"):
+        take_identity({IDENTITY_FILE: str(file)})
+
+
+@pytest.mark.parametrize("env", [{}, {IDENTITY: "nonsense"}, {IDENTITY_FILE: "/nowhere"}])
+def test_without_a_whole_identity_a_run_is_refused(env):
+    with pytest.raises(RunError):
+        take_identity(dict(env))
