@@ -1,0 +1,289 @@
+"""Who is to blame for slow pairs: nodes, links, or one of a few that nothing measured so far tells apart.
+
+A pair is as fast as the slowest of its two nodes and its link: bw_ij = min(node_i, node_j, link_ij). So
+    a pair at the ceiling proves both of its nodes and its link;
+    a node whose pairs are all slow, with two or more partners that are faster elsewhere, is itself slow: one fault
+        explains what would otherwise take a fault of each link;
+    a slow pair of two nodes that are both proven has a slow link;
+    a node that met one faster partner only cannot be told from its link to that one: undecided.
+Two fast nodes of four tell as much as fourteen of sixteen. (Median polish of log bandwidths, the product model, finds
+one bad node of four in half of the cases and two of four never.)
+"""
+
+import math
+import statistics
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from .levels import Level, Levels, Pair, pair_of, quantile
+
+CAPABILITY_QUANTILE = 0.75
+# Of a normal distribution: where that quantile lies, and the standard error of a sample's, as multiples of sigma and
+# of sigma over the root of the number.
+_QUANTILE_AT, _QUANTILE_ERROR = 0.6745, 1.363
+_Z95 = 1.96
+MOST_SETTLING = 2  # pairs named that would settle an undecided set, for each of its nodes
+_SPLIT = 0.25  # more slow links than this share of pairs is no set of single faults
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Capability:
+    """What a node can do at its best, as a share of the ceiling, with its 95% interval, from so many partners."""
+
+    share: float
+    low: float
+    high: float
+    partners: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Culprit:
+    """A slow node (`node`) or link (`pair`); one of the two is None.
+
+    `share` of what is to be expected there, and its 95% interval. `evidence`: the pairs that show it. `confirmed`:
+    seen again in retests, by the smallest effect that matters and by enough sigmas; before that it is a suspect.
+    """
+
+    node: str | None = None
+    pair: Pair | None = None
+    share: float
+    low: float
+    high: float
+    evidence: tuple[Pair, ...]
+    confirmed: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Undecided:
+    """One of these is slow, and nothing measured tells which. `settle`: pairs to measure that would.
+
+    `share` is that of the best pair among them; `confirmed` as for a culprit.
+    """
+
+    nodes: tuple[str, ...]
+    links: tuple[Pair, ...]
+    share: float
+    settle: tuple[Pair, ...]
+    confirmed: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Blame:
+    """The whole judgement. `capabilities`: of nodes that met a partner which does not hide them.
+
+    `unsteady`: pairs that were slow in the tournament and are not alone. `hidden`: nodes that met slow partners only,
+    of which nothing can be said. `split`: so many links are slow that the fabric has two levels: a structure, not
+    single faults; `links` is then empty. `relative`: pairs were compared with each other alone, so that a fault of
+    all of them does not show.
+    """
+
+    levels: Levels
+    nodes: tuple[Culprit, ...] = ()
+    links: tuple[Culprit, ...] = ()
+    undecided: tuple[Undecided, ...] = ()
+    capabilities: Mapping[str, Capability] = field(default_factory=dict)
+    unsteady: tuple[Pair, ...] = ()
+    hidden: tuple[str, ...] = ()
+    split: tuple[Pair, ...] = ()
+
+
+def blame(levels: Levels) -> Blame:
+    """Apply the min-model to levels."""
+    return _Case(levels).judge()
+
+
+@dataclass(kw_only=True, slots=True)
+class _Shown:
+    """A slow node under way: its level, and the pairs with faster partners that show it."""
+
+    share: float
+    pairs: list[Pair]
+
+
+class _Case:
+    def __init__(self, levels: Levels) -> None:
+        self.levels = levels
+        self.least = 1 - levels.thresholds.effect
+        self.partners: dict[str, list[str]] = {}
+        for one, other in levels.of:
+            self.partners.setdefault(one, []).append(other)
+            self.partners.setdefault(other, []).append(one)
+        self.proven = {node for pair, level in levels.of.items() if level.share >= self.least for node in pair}
+        self.slow: dict[str, _Shown] = {}
+
+    def judge(self) -> Blame:
+        self._find_slow_nodes()
+        self._find_nodes_slow_with_all()
+        links = [self._link(pair) for pair in self._slow_pairs_of_known_nodes()]
+        between = sum(one in self.proven and other in self.proven for one, other in self.levels.of)
+        split = len(links) > max(_SPLIT * between, len(self.partners) / 2)
+        undecided, hidden = self._rest()
+        found = {culprit.pair for culprit in links if culprit.pair}
+        return Blame(
+            levels=self.levels,
+            nodes=tuple(self._node(node, shown) for node, shown in sorted(self.slow.items())),
+            links=() if split else tuple(links),
+            undecided=tuple(undecided),
+            capabilities=dict(self._capabilities(found)),
+            unsteady=tuple(pair for pair, level in self.levels.of.items() if self._unsteady(level)),
+            hidden=tuple(hidden),
+            split=tuple(culprit.pair for culprit in links if culprit.pair) if split else (),
+        )
+
+    def share(self, one: str, other: str) -> float:
+        return self.levels.of[pair_of(one, other)].share
+
+    def _known(self, node: str) -> float | None:
+        """What a node can do: the whole for a proven one, its level for a slow one, None where it is not known."""
+        if node in self.proven:
+            return 1.0
+        return self.slow[node].share if node in self.slow else None
+
+    def _find_slow_nodes(self) -> None:
+        """Nodes without a pair at the ceiling and with two partners that are faster than their pairs with it.
+
+        A partner may be a slow node itself, if the pair is slower still: so again and again until nothing is new.
+        """
+        new = True
+        while new:
+            new = False
+            for node in self._unknown():
+                faster = self._faster_partners(node)
+                if len(faster) >= 2:
+                    pairs = [pair_of(node, partner) for partner in faster]
+                    self.slow[node] = _Shown(share=self._upper([self.levels.of[pair] for pair in pairs]), pairs=pairs)
+                    new = True
+
+    def _find_nodes_slow_with_all(self) -> None:
+        """Nodes as slow with one faster partner as with others of which nothing else is known.
+
+        One fault explains all these pairs, which would else take two. Not where such an other met a faster partner
+        of its own: then it may be the one.
+        """
+        lone = {node for node in self._unknown() if self._faster_partners(node)}
+        for node in sorted(lone):
+            faster = self._faster_partners(node)
+            others = [partner for partner in self.partners[node] if self._known(partner) is None]
+            alike = all(self._alike(node, faster[0], other) for other in others)
+            if others and alike and all(set(self.partners[other]) <= lone for other in others):
+                pairs = [pair_of(node, partner) for partner in (faster[0], *others)]
+                self.slow[node] = _Shown(share=self._upper([self.levels.of[pair] for pair in pairs]), pairs=pairs)
+
+    def _alike(self, node: str, one: str, other: str) -> bool:
+        low, high = sorted((self.share(node, one), self.share(node, other)))
+        return low >= self.least * high
+
+    def _unknown(self) -> list[str]:
+        return sorted(self.partners.keys() - self.proven - self.slow.keys())
+
+    def _faster_partners(self, node: str) -> list[str]:
+        """Partners that are known to do better than their pair with this node does."""
+        known = ((partner, self._known(partner)) for partner in self.partners[node])
+        return sorted(p for p, can in known if can is not None and self.share(node, p) < self.least * can)
+
+    def _upper(self, levels: list[Level]) -> float:
+        """A high quantile of a node's levels, less what noise alone lifts it by."""
+        shares = sorted(level.share for level in levels)
+        count = len(shares)
+        lifted = _QUANTILE_AT * (count - 1) / (count + 0.3)  # exact for 1, near for 2 and more
+        error = statistics.fmean(self.levels.noise / math.sqrt(level.values) for level in levels)
+        return quantile(shares, CAPABILITY_QUANTILE) - lifted * error
+
+    def _slow_pairs_of_known_nodes(self) -> Iterator[Pair]:
+        for pair, level in self.levels.of.items():
+            ends = [self._known(node) for node in pair]
+            if all(can is not None for can in ends):
+                least = min(can for can in ends if can is not None)
+                if level.share < self.least * least:
+                    yield pair
+
+    def _link(self, pair: Pair) -> Culprit:
+        level, error = self.levels.of[pair], self.levels.error(pair)
+        margin = _Z95 * error
+        expected = min(self._known(node) or 1.0 for node in pair)
+        confirmed = level.retests >= 2 and self._clear(level.share, expected, error)
+        return Culprit(
+            pair=pair, share=level.share, low=level.share - margin, high=level.share + margin, evidence=(pair,),
+            confirmed=confirmed,
+        )  # fmt: skip
+
+    def _node(self, node: str, shown: _Shown) -> Culprit:
+        """Confirmed by retests with two partners that do better with others."""
+        again = [pair for pair in shown.pairs if self.levels.of[pair].retests]
+        levels = [self.levels.of[pair] for pair in again or shown.pairs]
+        error = self.levels.spread / math.sqrt(sum(level.values for level in levels))
+        confirmed = len(again) >= 2 and self._clear(statistics.fmean(one.share for one in levels), 1.0, error)
+        able = self._capability([self.levels.of[pair] for pair in shown.pairs])
+        return Culprit(
+            node=node, share=able.share, low=able.low, high=able.high, evidence=tuple(shown.pairs), confirmed=confirmed
+        )  # fmt: skip
+
+    def _clear(self, share: float, expected: float, error: float) -> bool:
+        loss = expected - share
+        return loss >= expected * self.levels.thresholds.effect and loss >= self.levels.thresholds.sigmas * error
+
+    def _rest(self) -> tuple[list[Undecided], list[str]]:
+        """Nodes neither proven nor shown to be slow: those of one faster partner, and those that met none."""
+        undecided: list[Undecided] = []
+        hidden: list[str] = []
+        left = self._unknown()
+        for node in left:
+            faster = self._faster_partners(node)
+            if faster:
+                undecided.append(self._undecided((node,), [pair_of(node, faster[0])]))
+        open_nodes = {node for node in left if not self._faster_partners(node)}
+        while open_nodes:
+            group = self._together(open_nodes)
+            open_nodes -= group
+            links = [pair for pair in self.levels.of if set(pair) <= group]
+            if links:
+                undecided.append(self._undecided(tuple(sorted(group)), links))
+            else:
+                hidden += sorted(group)
+        return undecided, hidden
+
+    def _together(self, nodes: set[str]) -> set[str]:
+        """One of these nodes with all that it is connected with among them."""
+        group, edge = set[str](), [min(nodes)]
+        while edge:
+            node = edge.pop()
+            group.add(node)
+            edge += [partner for partner in self.partners[node] if partner in nodes - group]
+        return group
+
+    def _undecided(self, nodes: tuple[str, ...], links: list[Pair]) -> Undecided:
+        best = max(links, key=lambda pair: self.levels.of[pair].share)
+        level = self.levels.of[best]
+        confirmed = level.retests >= 2 and self._clear(level.share, 1.0, self.levels.error(best))
+        settle = dict.fromkeys(pair for node in nodes for pair in self._settling(node))
+        return Undecided(
+            nodes=nodes, links=tuple(links), share=level.share, settle=tuple(settle), confirmed=confirmed
+        )  # fmt: skip
+
+    def _settling(self, node: str) -> list[Pair]:
+        """Pairs with proven nodes that this one has not met."""
+        unmet = sorted(self.proven - set(self.partners[node]) - {node})
+        return [pair_of(node, partner) for partner in unmet[:MOST_SETTLING]]
+
+    def _unsteady(self, level: Level) -> bool:
+        if not level.retests or level.first is None or level.share < self.least:
+            return False
+        again = replace(level, share=level.first)
+        error = self.levels.spread * math.sqrt(1 + 1 / level.retests)
+        return self._clear(again.share, level.share, error)
+
+    def _capabilities(self, slow_links: set[Pair]) -> Iterator[tuple[str, Capability]]:
+        """Of each node, from its pairs with proven partners over links that are not slow."""
+        for node, partners in sorted(self.partners.items()):
+            pairs = [pair_of(node, partner) for partner in partners if partner in self.proven]
+            levels = [self.levels.of[pair] for pair in pairs if pair not in slow_links]
+            if levels and self._known(node) is not None:
+                yield node, self._capability(levels)
+
+    def _capability(self, levels: list[Level]) -> Capability:
+        share = self._upper(levels)
+        each = math.sqrt(statistics.fmean(self.levels.noise**2 / level.values for level in levels))
+        error = each * (_QUANTILE_ERROR if len(levels) > 1 else 1.0) / math.sqrt(len(levels))
+        return Capability(
+            share=share, low=share - _Z95 * error, high=share + _Z95 * error, partners=len(levels)
+        )  # fmt: skip

@@ -1,0 +1,70 @@
+"""Which pairs to measure again, alone, before anybody is blamed.
+
+A suspect node meets two partners that do well with others; a suspect link is measured again, and so is each of its
+ends with the best other partner; an undecided set is measured with what would settle it. Beside any of these a few
+good pairs are measured alone too: what a pair does alone has to be known to judge a retest by it.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from .blame import Blame, Culprit, Undecided
+from .levels import Pair
+
+REPEATS = 3  # retests of a pair at most: their median stands one odd value
+CONTROLS = 2
+_PARTNERS = 2  # that a suspect node is measured again with
+
+
+def wanted_retests(found: Blame, tried: Mapping[Pair, int]) -> list[Pair]:
+    """The pairs to measure once more; none when all is settled or has been tried often enough.
+
+    `tried` counts the retests made so far, those that brought no value too.
+    """
+    suspects = list(dict.fromkeys(_of_suspects(found, tried)))
+    again = [pair for pair in suspects if tried.get(pair, 0) < REPEATS]
+    if not again:
+        return []
+    beside = [pair for pair in controls(found) if tried.get(pair, 0) < REPEATS and pair not in again]
+    return again + beside
+
+
+def controls(found: Blame) -> list[Pair]:
+    """Good pairs nearest the ceiling, disjoint: neither flattered by noise nor spoilt by a fault."""
+    levels = found.levels
+    seen = {pair: level for pair, level in levels.of.items() if level.first is not None}
+    good = [pair for pair, level in seen.items() if level.share >= 1 - levels.thresholds.effect]
+    chosen: list[Pair] = []
+    for pair in sorted(good, key=lambda pair: (abs((seen[pair].first or 0.0) - 1), pair)):
+        if len(chosen) < CONTROLS and not any(set(pair) & set(other) for other in chosen):
+            chosen.append(pair)
+    return chosen
+
+
+def _of_suspects(found: Blame, tried: Mapping[Pair, int]) -> Iterator[Pair]:
+    for culprit in found.nodes:
+        yield from _of_node(found, culprit, tried)
+    for culprit in found.links:
+        yield from _of_link(found, culprit, tried)
+    for undecided in found.undecided:
+        yield from _of_undecided(found, undecided)
+
+
+def _of_node(found: Blame, culprit: Culprit, tried: Mapping[Pair, int]) -> list[Pair]:
+    """Its two best pairs with better partners, which would clear it first; those that were begun with are kept."""
+    ordered = sorted(culprit.evidence, key=lambda pair: (not tried.get(pair), -found.levels.of[pair].share, pair))
+    return ordered[:_PARTNERS]
+
+
+def _of_link(found: Blame, culprit: Culprit, tried: Mapping[Pair, int]) -> Iterator[Pair]:
+    assert culprit.pair is not None
+    yield culprit.pair
+    for node in culprit.pair:
+        others = [pair for pair in found.levels.of if node in pair and pair != culprit.pair]
+        best = max(others, key=lambda pair: found.levels.of[pair].share, default=None)
+        if best is not None and not any(tried.get(pair, 0) for pair in others):
+            yield best
+
+
+def _of_undecided(found: Blame, undecided: Undecided) -> Iterator[Pair]:
+    yield max(undecided.links, key=lambda pair: found.levels.of[pair].share)
+    yield from undecided.settle
