@@ -12,9 +12,10 @@ one bad node of four in half of the cases and two of four never.)
 
 import math
 import statistics
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
+from .explanations import explain
 from .levels import Level, Levels, Pair, pair_of, quantile
 
 CAPABILITY_QUANTILE = 0.75
@@ -57,12 +58,13 @@ class Culprit:
 class Undecided:
     """One of these is slow, and nothing measured tells which. `settle`: pairs to measure that would.
 
-    `share` is that of the best pair among them; `confirmed` as for a culprit.
+    `share` is that of the best pair among theirs, `shown_by`; `confirmed` as for a culprit.
     """
 
     nodes: tuple[str, ...]
     links: tuple[Pair, ...]
     share: float
+    shown_by: Pair
     settle: tuple[Pair, ...]
     confirmed: bool
 
@@ -110,14 +112,14 @@ class _Case:
             self.partners.setdefault(other, []).append(one)
         self.proven = {node for pair, level in levels.of.items() if level.share >= self.least for node in pair}
         self.slow: dict[str, _Shown] = {}
+        self.certain_links: list[Pair] = []
 
     def judge(self) -> Blame:
         self._find_slow_nodes()
-        self._find_nodes_slow_with_all()
+        undecided, hidden = self._explain_the_rest()
         links = [self._link(pair) for pair in self._slow_pairs_of_known_nodes()]
         between = sum(one in self.proven and other in self.proven for one, other in self.levels.of)
         split = len(links) > max(_SPLIT * between, len(self.partners) / 2)
-        undecided, hidden = self._rest()
         found = {culprit.pair for culprit in links if culprit.pair}
         return Blame(
             levels=self.levels,
@@ -154,25 +156,6 @@ class _Case:
                     self.slow[node] = _Shown(share=self._upper([self.levels.of[pair] for pair in pairs]), pairs=pairs)
                     new = True
 
-    def _find_nodes_slow_with_all(self) -> None:
-        """Nodes as slow with one faster partner as with others of which nothing else is known.
-
-        One fault explains all these pairs, which would else take two. Not where such an other met a faster partner
-        of its own: then it may be the one.
-        """
-        lone = {node for node in self._unknown() if self._faster_partners(node)}
-        for node in sorted(lone):
-            faster = self._faster_partners(node)
-            others = [partner for partner in self.partners[node] if self._known(partner) is None]
-            alike = all(self._alike(node, faster[0], other) for other in others)
-            if others and alike and all(set(self.partners[other]) <= lone for other in others):
-                pairs = [pair_of(node, partner) for partner in (faster[0], *others)]
-                self.slow[node] = _Shown(share=self._upper([self.levels.of[pair] for pair in pairs]), pairs=pairs)
-
-    def _alike(self, node: str, one: str, other: str) -> bool:
-        low, high = sorted((self.share(node, one), self.share(node, other)))
-        return low >= self.least * high
-
     def _unknown(self) -> list[str]:
         return sorted(self.partners.keys() - self.proven - self.slow.keys())
 
@@ -187,12 +170,13 @@ class _Case:
         count = len(shares)
         lifted = _QUANTILE_AT * (count - 1) / (count + 0.3)  # exact for 1, near for 2 and more
         error = statistics.fmean(self.levels.noise / math.sqrt(level.values) for level in levels)
-        return quantile(shares, CAPABILITY_QUANTILE) - lifted * error
+        return quantile(shares, CAPABILITY_QUANTILE) * (1 - lifted * error)
 
     def _slow_pairs_of_known_nodes(self) -> Iterator[Pair]:
+        yield from self.certain_links
         for pair, level in self.levels.of.items():
             ends = [self._known(node) for node in pair]
-            if all(can is not None for can in ends):
+            if pair not in self.certain_links and all(can is not None for can in ends):
                 least = min(can for can in ends if can is not None)
                 if level.share < self.least * least:
                     yield pair
@@ -210,9 +194,9 @@ class _Case:
     def _node(self, node: str, shown: _Shown) -> Culprit:
         """Confirmed by retests with two partners that do better with others."""
         again = [pair for pair in shown.pairs if self.levels.of[pair].retests]
-        levels = [self.levels.of[pair] for pair in again or shown.pairs]
-        error = self.levels.spread / math.sqrt(sum(level.values for level in levels))
-        confirmed = len(again) >= 2 and self._clear(statistics.fmean(one.share for one in levels), 1.0, error)
+        share = statistics.fmean(self.levels.of[pair].share for pair in again or shown.pairs)
+        error = math.hypot(*(self.levels.error(pair) for pair in again)) / max(1, len(again))
+        confirmed = len(again) >= 2 and self._clear(share, 1.0, error)
         able = self._capability([self.levels.of[pair] for pair in shown.pairs])
         return Culprit(
             node=node, share=able.share, low=able.low, high=able.high, evidence=tuple(shown.pairs), confirmed=confirmed
@@ -222,25 +206,34 @@ class _Case:
         loss = expected - share
         return loss >= expected * self.levels.thresholds.effect and loss >= self.levels.thresholds.sigmas * error
 
-    def _rest(self) -> tuple[list[Undecided], list[str]]:
-        """Nodes neither proven nor shown to be slow: those of one faster partner, and those that met none."""
+    def _explain_the_rest(self) -> tuple[list[Undecided], list[str]]:
+        """Nodes neither proven nor shown to be slow, in groups that met each other: by their smallest explanations.
+
+        Of nodes that no explanation needs nothing can be said: they are hidden behind slow partners.
+        """
         undecided: list[Undecided] = []
-        hidden: list[str] = []
-        left = self._unknown()
-        for node in left:
-            faster = self._faster_partners(node)
-            if faster:
-                undecided.append(self._undecided((node,), [pair_of(node, faster[0])]))
-        open_nodes = {node for node in left if not self._faster_partners(node)}
-        while open_nodes:
-            group = self._together(open_nodes)
-            open_nodes -= group
-            links = [pair for pair in self.levels.of if set(pair) <= group]
-            if links:
-                undecided.append(self._undecided(tuple(sorted(group)), links))
-            else:
-                hidden += sorted(group)
-        return undecided, hidden
+        left = set(self._unknown())
+        hidden = set(left)
+        while left:
+            group = self._together(left)
+            left -= group
+            pairs = {pair: level.share for pair, level in self.levels.of.items() if group & set(pair)}
+            known = {node: able for pair in pairs for node in pair if (able := self._known(node)) is not None}
+            found = explain(pairs, known, self.levels.thresholds.effect)
+            either = group | pairs.keys() if found.too_many else found.either
+            for part in found.certain:
+                self._keep_certain(part, pairs)
+            if either:
+                undecided.append(self._undecided(either, pairs))
+            hidden -= {part for part in (*either, *found.certain) if isinstance(part, str)}
+        return undecided, sorted(hidden)
+
+    def _keep_certain(self, part: str | Pair, pairs: Mapping[Pair, float]) -> None:
+        if isinstance(part, str):
+            own = [pair for pair in pairs if part in pair]
+            self.slow[part] = _Shown(share=max(pairs[pair] for pair in own), pairs=own)
+        else:
+            self.certain_links.append(part)
 
     def _together(self, nodes: set[str]) -> set[str]:
         """One of these nodes with all that it is connected with among them."""
@@ -251,13 +244,16 @@ class _Case:
             edge += [partner for partner in self.partners[node] if partner in nodes - group]
         return group
 
-    def _undecided(self, nodes: tuple[str, ...], links: list[Pair]) -> Undecided:
-        best = max(links, key=lambda pair: self.levels.of[pair].share)
+    def _undecided(self, either: Iterable[str | Pair], pairs: Mapping[Pair, float]) -> Undecided:
+        nodes = sorted(part for part in either if isinstance(part, str))
+        links = sorted(part for part in either if not isinstance(part, str))
+        best = max((pair for pair in pairs if pair in links or set(pair) & set(nodes)), key=lambda pair: pairs[pair])
         level = self.levels.of[best]
         confirmed = level.retests >= 2 and self._clear(level.share, 1.0, self.levels.error(best))
         settle = dict.fromkeys(pair for node in nodes for pair in self._settling(node))
         return Undecided(
-            nodes=nodes, links=tuple(links), share=level.share, settle=tuple(settle), confirmed=confirmed
+            nodes=tuple(nodes), links=tuple(links), share=level.share, shown_by=best, settle=tuple(settle),
+            confirmed=confirmed,
         )  # fmt: skip
 
     def _settling(self, node: str) -> list[Pair]:
@@ -268,9 +264,8 @@ class _Case:
     def _unsteady(self, level: Level) -> bool:
         if not level.retests or level.first is None or level.share < self.least:
             return False
-        again = replace(level, share=level.first)
         error = self.levels.spread * math.sqrt(1 + 1 / level.retests)
-        return self._clear(again.share, level.share, error)
+        return self._clear(level.first, level.share, error)
 
     def _capabilities(self, slow_links: set[Pair]) -> Iterator[tuple[str, Capability]]:
         """Of each node, from its pairs with proven partners over links that are not slow."""
@@ -283,7 +278,7 @@ class _Case:
     def _capability(self, levels: list[Level]) -> Capability:
         share = self._upper(levels)
         each = math.sqrt(statistics.fmean(self.levels.noise**2 / level.values for level in levels))
-        error = each * (_QUANTILE_ERROR if len(levels) > 1 else 1.0) / math.sqrt(len(levels))
+        error = share * each * (_QUANTILE_ERROR if len(levels) > 1 else 1.0) / math.sqrt(len(levels))
         return Capability(
             share=share, low=share - _Z95 * error, high=share + _Z95 * error, partners=len(levels)
         )  # fmt: skip

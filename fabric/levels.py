@@ -16,6 +16,7 @@ from dataclasses import dataclass
 Pair = tuple[str, str]  # two node names in alphabetical order
 
 MAD_TO_SIGMA = 1.4826  # of a normal distribution
+_MEDIAN_ERROR = 1.16  # of the median of three normal values, over that of their mean
 LEAST_NOISE = 0.002  # no network repeats itself better; keeps two equal values from passing for certainty
 
 
@@ -81,8 +82,10 @@ class Levels:
     thresholds: Thresholds
 
     def error(self, pair: Pair) -> float:
-        """The standard error of a pair's level, as a share."""
-        return self.spread / math.sqrt(self.of[pair].values)
+        """The standard error of a pair's level, as a share of the ceiling."""
+        level = self.of[pair]
+        of_median = _MEDIAN_ERROR if level.values > 2 else 1.0
+        return of_median * self.spread * level.share / math.sqrt(level.values)
 
     @property
     def nodes(self) -> list[str]:
@@ -103,15 +106,14 @@ def levels_of(
     retested = {pair: statistics.median(one.value for one in found) for pair, found in alone.items()}
     if not middles and not retested:
         return None
-    window = thresholds.effect / 2
-    top = ceiling or ceiling_of(middles or retested, window)
-    good = {pair: value for pair, value in retested.items() if middles.get(pair, 0.0) >= (1 - thresholds.effect) * top}
-    top_alone = ceiling or (ceiling_of(good, window) if good else top)
+    top = ceiling or ceiling_of(middles or retested, thresholds.effect)
+    noise = _noise(together, alone)
+    good = [one for pair in retested for one in alone[pair] if middles.get(pair, 0.0) >= (1 - thresholds.effect) * top]
+    top_alone = ceiling or _ceiling_alone([one.value for one in good], top, noise)
     levels = {
         pair: _level(together.get(pair, []), alone.get(pair, []), top, top_alone)
         for pair in sorted(middles.keys() | retested.keys())
     }
-    noise = _noise(together, alone)
     return Levels(
         of=levels,
         ceiling=top,
@@ -122,22 +124,34 @@ def levels_of(
     )
 
 
-def ceiling_of(values: Mapping[Pair, float], window: float) -> float:
-    """The middle of the pairs within `window` of it, sought from the top of the nodes' best pairs.
+def ceiling_of(values: Mapping[Pair, float], effect: float) -> float:
+    """The middle of the pairs near the top.
 
-    It starts at the 0.9 quantile, not at the maximum, so that one odd value among many sets no standard. Each step is
-    the median of the pairs not further than `window` below the last: a monotone walk, so it ends.
+    It starts at the 0.9 quantile of the nodes' best pairs, so that one odd value among many sets no standard, and takes
+    the median of the pairs that are not worse than that by the effect that matters. From there it walks down in smaller
+    steps, to the median of the pairs not further than half that effect below the last: monotone, so it ends.
     """
     best: dict[str, float] = {}
     for pair, value in values.items():
         for node in pair:
             best[node] = max(value, best.get(node, 0.0))
-    top = quantile(sorted(best.values()), 0.9)
-    while True:
-        middle = statistics.median(value for value in values.values() if value >= (1 - window) * top)
-        if math.isclose(middle, top, rel_tol=1e-12):
-            return middle
-        top = middle
+    top = _middle_near(values, quantile(sorted(best.values()), 0.9), effect)
+    while (below := _middle_near(values, top, effect / 2)) < top:
+        top = below
+    return top
+
+
+def _middle_near(values: Mapping[Pair, float], top: float, window: float) -> float:
+    return statistics.median(value for value in values.values() if value >= (1 - window) * top)
+
+
+def _ceiling_alone(good: Sequence[float], together: float, noise: float) -> float:
+    """What a good pair reaches alone: the same as together, unless its retests show another figure."""
+    if not good:
+        return together
+    middle = statistics.median(good)
+    error = 1.25 * noise * middle / math.sqrt(len(good))  # of a median of normal values
+    return together if abs(middle - together) <= 2 * error else middle
 
 
 def quantile(ordered: Sequence[float], at: float) -> float:
@@ -170,26 +184,28 @@ def _level(together: list[Observation], alone: list[Observation], top: float, to
 
 
 def _noise(together: _ByPair, alone: _ByPair) -> float:
-    """From repeats of a pair under the same conditions and from iterations, never from one pair to the next."""
-    strays = [stray for found in (*together.values(), *alone.values()) for stray in _strays(found)]
-    repeated = MAD_TO_SIGMA * statistics.median(strays) if strays else 0.0
+    """From repeats of a pair under the same conditions and from iterations, never from one pair to the next.
+
+    A pair that strays four times as far as the middle one comes and goes: that is its fault, not the noise of all.
+    """
+    repeated = [_stray(found) for found in (*together.values(), *alone.values()) if len(found) > 1]
+    most = 4 * statistics.median(stray for stray, _ in repeated) if repeated else 0.0
+    kept = [(stray**2 * freedom, freedom) for stray, freedom in repeated if stray <= most]
+    pooled = math.sqrt(sum(square for square, _ in kept) / sum(freedom for _, freedom in kept)) if kept else 0.0
     errors = [one.error for found in (*together.values(), *alone.values()) for one in found]
-    return max(repeated, statistics.median(errors), LEAST_NOISE)
+    return max(pooled, statistics.median(errors), LEAST_NOISE)
 
 
-def _strays(found: list[Observation]) -> list[float]:
-    """How far each of several values of a pair lies from their mean, as a share, for their number corrected."""
-    if len(found) < 2:
-        return []
-    mean = statistics.fmean(one.value for one in found)
-    correction = math.sqrt(len(found) / (len(found) - 1))
-    return [abs(one.value / mean - 1) * correction for one in found]
+def _stray(found: list[Observation]) -> tuple[float, int]:
+    """The standard deviation of a pair's values as a share of their mean, with its degrees of freedom."""
+    values = [one.value for one in found]
+    return statistics.stdev(values) / statistics.fmean(values), len(values) - 1
 
 
 def _scatter(levels: Iterable[Level], thresholds: Thresholds) -> float:
-    """A robust sigma of good pairs seen once. Five at least, for of fewer it means nothing."""
+    """A robust sigma of good pairs seen once. Ten at least: of fewer it is itself too noisy."""
     good = [level.share for level in levels if level.values == 1 and level.share >= 1 - thresholds.effect]
-    if len(good) < 5:
+    if len(good) < 10:
         return 0.0
     middle = statistics.median(good)
     return MAD_TO_SIGMA * statistics.median(abs(share - middle) for share in good)

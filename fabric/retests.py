@@ -11,7 +11,7 @@ from .blame import Blame, Culprit, Undecided
 from .levels import Pair
 
 REPEATS = 3  # retests of a pair at most: their median stands one odd value
-CONTROLS = 2
+CONTROLS = 3
 _PARTNERS = 2  # that a suspect node is measured again with
 
 
@@ -46,7 +46,7 @@ def _of_suspects(found: Blame, tried: Mapping[Pair, int]) -> Iterator[Pair]:
     for culprit in found.links:
         yield from _of_link(found, culprit, tried)
     for undecided in found.undecided:
-        yield from _of_undecided(found, undecided)
+        yield from _of_undecided(undecided)
 
 
 def _of_node(found: Blame, culprit: Culprit, tried: Mapping[Pair, int]) -> list[Pair]:
@@ -65,6 +65,6 @@ def _of_link(found: Blame, culprit: Culprit, tried: Mapping[Pair, int]) -> Itera
             yield best
 
 
-def _of_undecided(found: Blame, undecided: Undecided) -> Iterator[Pair]:
-    yield max(undecided.links, key=lambda pair: found.levels.of[pair].share)
+def _of_undecided(undecided: Undecided) -> Iterator[Pair]:
+    yield undecided.shown_by
     yield from undecided.settle
