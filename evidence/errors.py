@@ -1,12 +1,12 @@
 """The errors that end a command in one line, with the exit code of each.
 
-    HwlotteryError            2  something the user can mend before anything runs
-    ├── RunError              2  no run directory, of a newer format, unreadable, or there already
-    ├── ProfileError          2  (probes) unknown profile, key or value
-    ├── PolicyError           2  (scoring) unknown policy, key or value
-    ├── ReferenceFileError    2  (references) the same of a reference file
-    ├── RunCutShort           6  (runner) the surroundings ended the run: a full disk
-    └── RunStopped      130/143  (runner) Ctrl-C or SIGTERM; the run directory resumes
+HwlotteryError            2  something the user can mend before anything runs
+├── RunError              2  no run directory, of a newer format, unreadable, or there already
+├── ProfileError          2  (probes) unknown profile, key or value
+├── PolicyError           2  (scoring) unknown policy, key or value
+├── ReferenceFileError    2  (references) the same of a reference file
+├── RunCutShort           6  (runner) the surroundings ended the run: a full disk
+└── RunStopped      130/143  (runner) Ctrl-C or SIGTERM; the run directory resumes
 """
 
 

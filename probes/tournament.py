@@ -1,7 +1,7 @@
 """Who meets whom: schedules of rounds of disjoint pairs, for nodes numbered from 0. Pure.
 
-    round_robin(4)   [(0, 3), (1, 2)]  [(0, 2), (3, 1)]  [(0, 1), (2, 3)]     every pair once
-    hypercube(4)     [(0, 1), (2, 3)]  [(0, 2), (1, 3)]                       log2(n) partners each
+round_robin(4)   [(0, 3), (1, 2)]  [(0, 2), (3, 1)]  [(0, 1), (2, 3)]     every pair once
+hypercube(4)     [(0, 1), (2, 3)]  [(0, 2), (1, 3)]                       log2(n) partners each
 """
 
 Meeting = tuple[int, int]  # the smaller number first

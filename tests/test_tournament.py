@@ -60,7 +60,7 @@ def test_in_a_hypercube_everybody_meets_three_others_at_least_and_all_are_connec
     assert len(reached) == nodes
 
 
-@pytest.mark.parametrize("power", [2, 4, 8, 64, 512])
+@pytest.mark.parametrize("power", [2, 8, 64, 512])
 def test_with_a_power_of_two_partners_differ_in_one_bit_and_nobody_rests(power: int) -> None:
     for bit, meetings in enumerate(hypercube(power)):
         assert len(meetings) == power // 2
