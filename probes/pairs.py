@@ -139,8 +139,8 @@ class _Campaign:
             return []
         found = blame(levels)
         wanted = wanted_retests(found, self.tried)
-        if not self.tried and len(self.nodes) > 3:
-            wanted = wanted or controls(found)  # what a pair loses while others talk
+        if not wanted and len(self.nodes) > 3:  # what a pair loses while others talk, and how it repeats itself
+            wanted = [pair for pair in controls(found) if self.tried[pair] < 2]
         room = self.settings.most_retests - self.tried.total()
         return [pair for pair in wanted if not self.gone & set(pair)][: max(0, room)]
 
@@ -243,7 +243,7 @@ def reduce_together(context: RankContext, params: dict[str, Any]) -> list[AnyRea
 def _timed(
     context: RankContext, params: dict[str, Any], size: int, iterations: int
 ) -> tuple[list[float], list[float], list[int]]:
-    """Seconds of the slowest rank, seconds from the first rank's end to the last's, and wrong elements, by iteration."""
+    """Seconds of the slowest rank, those that the fastest took less, and wrong elements, an iteration each."""
     reduction = make_reduction(context, size, params["key"]["dtype"])
     timed_iterations(context, reduction, params["warm_ups"])
     durations, wrong = timed_iterations(context, reduction, iterations)

@@ -1,6 +1,6 @@
 """From findings to the verdict word, in one fixed order."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -25,7 +25,7 @@ class Decision(Struct, frozen=True, kw_only=True):
     @property
     def too_many(self) -> bool:
         """Whether more nodes would have to be taken out than the policy allows."""
-        return len(self.excluded) > self.most_excluded
+        return nodes_lost(self.excluded) > self.most_excluded
 
 
 def decide(findings: Sequence[Finding], header: RunHeader, exclude_at_most: float) -> Decision:
@@ -38,7 +38,7 @@ def decide(findings: Sequence[Finding], header: RunHeader, exclude_at_most: floa
     unmeasured = [finding for finding in findings if finding.required and finding.result == "not_measured"]
     missing = tuple(_on_the_rest(unmeasured, excluded))
     word: VerdictWord
-    if fatal or len(excluded) > most:
+    if fatal or nodes_lost(excluded) > most:
         word = "NO_GO"
     elif missing or not any(finding.required for finding in findings):
         word = "INCONCLUSIVE"
@@ -47,6 +47,12 @@ def decide(findings: Sequence[Finding], header: RunHeader, exclude_at_most: floa
     return Decision(
         word=word, excluded=excluded, most_excluded=most, fatal=fatal, curable=curable, missing=missing
     )  # fmt: skip
+
+
+def nodes_lost(excluded: Collection[str]) -> int:
+    """How many nodes are lost by taking these out: of a pair whose link is slow one, unless one is out already."""
+    nodes = {name for name in excluded if len(nodes_of(name)) < 2}
+    return len(nodes) + sum(len(nodes_of(name)) == 2 and not nodes & set(nodes_of(name)) for name in excluded)
 
 
 def most_excluded(nodes: int, share: float) -> int:

@@ -14,6 +14,8 @@ from .fact_checks import judge_facts
 from .facts import the_one_kind
 from .findings import INTERMITTENT, badness, confidence_of, new_finding, resulting, with_layer
 from .layers import Comparison, Judged, by_baseline, by_contract, by_peers, by_reference, comparison
+from .pair_checks import PAIR_RULES, judge_pairs
+from .pair_exactness import judge_exactness
 from .peer_groups import PeerGroups
 from .policy_model import Check
 from .rule_checks import judge_rule
@@ -42,6 +44,10 @@ class Judge:
         scope = list(targets(check, self.figures.header, self.figures.facts))
         if check.fact is not None:
             yield from judge_facts(check, scope, self.figures.facts)
+        elif check.rule in PAIR_RULES:
+            yield from judge_pairs(check, scope, self.figures, self.happenings)
+        elif check.rule == "pairs.exact":
+            yield from judge_exactness(check, scope, self.figures, self.happenings)
         elif check.rule is not None:
             yield from (judge_rule(check, target, self.figures, self.happenings) for target in scope)
         else:

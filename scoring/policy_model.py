@@ -11,7 +11,10 @@ from .verdict import Category
 
 Each = Literal["cluster", "node", "accelerator", "numa", "filesystem", "pair"]
 Severity = Literal["required", "warn"]
-RuleName = Literal["evidence.complete", "node.responds", "node.accelerators", "health.events", "run.length"]
+RuleName = Literal[
+    "evidence.complete", "node.responds", "node.accelerators", "health.events", "run.length",
+    "pairs.nodes", "pairs.links", "pairs.exact",
+]  # fmt: skip
 Scalar = bool | int | float | str
 Share = Annotated[float, Field(gt=0, le=10, allow_inf_nan=False)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -25,6 +28,9 @@ RULE_NAMES: tuple[RuleName, ...] = (
     "node.accelerators",
     "health.events",
     "run.length",
+    "pairs.nodes",
+    "pairs.links",
+    "pairs.exact",
 )
 # Which subjects of the catalogue an entry's `each` stands for.
 KINDS_OF: dict[Each, tuple[str, ...]] = {
@@ -120,7 +126,8 @@ class Check(_Strict):
     """One thing that is demanded.
 
     Exactly one of metric, fact and rule says what is looked at; `each` on whom, over the promised nodes; `where` with
-    which params (each value of a list is demanded). `tiers`: access tiers that must measure it; none means all.
+    which params (each value of a list is demanded). `partners_at_least`: with how many others a rule on pairs wants
+    each node measured; of fewer that are there, with all. `tiers`: access tiers that must measure it; none means all.
     `any_attempt`: a fault seen once is not undone by a retest. `weight`: its part in the index.
     """
 
@@ -133,6 +140,7 @@ class Check(_Strict):
     each: Each
     ranks_at_least: Annotated[int, Field(ge=1)] = 1
     nodes_at_least: Annotated[int, Field(ge=1)] = 1
+    partners_at_least: Annotated[int, Field(ge=1)] = 2
     tiers: tuple[Tier, ...] = TIERS
     layers: Layers = Layers()
     severity: Severity = "required"
@@ -172,6 +180,10 @@ class Check(_Strict):
             raise ValueError("give exactly one of metric, fact, rule")
         if self.metric is not None and not set(metric(self.metric).subjects) & set(KINDS_OF[self.each]):
             raise ValueError(f"{self.metric} is not measured for each {self.each}")
+        if (self.rule or "").startswith("pairs.") and self.each != (
+            "node" if self.rule == "pairs.nodes" else "cluster"
+        ):
+            raise ValueError(f"rule {self.rule} is for each {'node' if self.rule == 'pairs.nodes' else 'cluster'}")
         if self.weight and self.layers.reference is None:
             raise ValueError("weight needs a reference layer: the index is made of shares of the reference")
         return self
