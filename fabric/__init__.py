@@ -4,7 +4,8 @@ Probes need it to choose what to measure again, scoring to judge. It stands belo
 for a retest is the rule that blames, and neither learns anything of the other.
 """
 
-from .blame import Blame, Capability, Culprit, Undecided, blame
+from .blame import Blame, Culprit, Undecided, blame
+from .capability import Capability
 from .levels import Level, Levels, Observation, Pair, Thresholds, levels_of, pair_of
 from .retests import controls, wanted_retests
 

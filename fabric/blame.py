@@ -15,26 +15,12 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from .capability import Capability, capability, upper_share
 from .explanations import explain
-from .levels import Level, Levels, Pair, pair_of, quantile
+from .levels import Level, Levels, Pair, pair_of
 
-CAPABILITY_QUANTILE = 0.75
-# Of a normal distribution: where that quantile lies, and the standard error of a sample's, as multiples of sigma and
-# of sigma over the root of the number.
-_QUANTILE_AT, _QUANTILE_ERROR = 0.6745, 1.363
-_Z95 = 1.96
 MOST_SETTLING = 2  # pairs named that would settle an undecided set, for each of its nodes
 _SPLIT = 0.25  # more slow links than this share of pairs is no set of single faults
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Capability:
-    """What a node can do at its best, as a share of the ceiling, with its 95% interval, from so many partners."""
-
-    share: float
-    low: float
-    high: float
-    partners: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -146,15 +132,15 @@ class _Case:
 
         A partner may be a slow node itself, if the pair is slower still: so again and again until nothing is new.
         """
-        new = True
-        while new:
-            new = False
-            for node in self._unknown():
-                faster = self._faster_partners(node)
-                if len(faster) >= 2:
-                    pairs = [pair_of(node, partner) for partner in faster]
-                    self.slow[node] = _Shown(share=self._upper([self.levels.of[pair] for pair in pairs]), pairs=pairs)
-                    new = True
+        while new := dict(self._newly_slow()):
+            self.slow |= new
+
+    def _newly_slow(self) -> Iterator[tuple[str, _Shown]]:
+        for node in self._unknown():
+            faster = self._faster_partners(node)
+            if len(faster) >= 2:
+                pairs = [pair_of(node, partner) for partner in faster]
+                yield node, _Shown(share=upper_share(self.levels, pairs), pairs=pairs)
 
     def _unknown(self) -> list[str]:
         return sorted(self.partners.keys() - self.proven - self.slow.keys())
@@ -163,14 +149,6 @@ class _Case:
         """Partners that are known to do better than their pair with this node does."""
         known = ((partner, self._known(partner)) for partner in self.partners[node])
         return sorted(p for p, can in known if can is not None and self.share(node, p) < self.least * can)
-
-    def _upper(self, levels: list[Level]) -> float:
-        """A high quantile of a node's levels, less what noise alone lifts it by."""
-        shares = sorted(level.share for level in levels)
-        count = len(shares)
-        lifted = _QUANTILE_AT * (count - 1) / (count + 0.3)  # exact for 1, near for 2 and more
-        error = statistics.fmean(self.levels.noise / math.sqrt(level.values) for level in levels)
-        return quantile(shares, CAPABILITY_QUANTILE) * (1 - lifted * error)
 
     def _slow_pairs_of_known_nodes(self) -> Iterator[Pair]:
         yield from self.certain_links
@@ -183,7 +161,7 @@ class _Case:
 
     def _link(self, pair: Pair) -> Culprit:
         level, error = self.levels.of[pair], self.levels.error(pair)
-        margin = _Z95 * error
+        margin = self.levels.wide * error
         expected = min(self._known(node) or 1.0 for node in pair)
         confirmed = level.retests >= 2 and self._clear(level.share, expected, error)
         return Culprit(
@@ -197,7 +175,7 @@ class _Case:
         share = statistics.fmean(self.levels.of[pair].share for pair in again or shown.pairs)
         error = math.hypot(*(self.levels.error(pair) for pair in again)) / max(1, len(again))
         confirmed = len(again) >= 2 and self._clear(share, 1.0, error)
-        able = self._capability([self.levels.of[pair] for pair in shown.pairs])
+        able = capability(self.levels, shown.pairs)
         return Culprit(
             node=node, share=able.share, low=able.low, high=able.high, evidence=tuple(shown.pairs), confirmed=confirmed
         )  # fmt: skip
@@ -271,14 +249,6 @@ class _Case:
         """Of each node, from its pairs with proven partners over links that are not slow."""
         for node, partners in sorted(self.partners.items()):
             pairs = [pair_of(node, partner) for partner in partners if partner in self.proven]
-            levels = [self.levels.of[pair] for pair in pairs if pair not in slow_links]
-            if levels and self._known(node) is not None:
-                yield node, self._capability(levels)
-
-    def _capability(self, levels: list[Level]) -> Capability:
-        share = self._upper(levels)
-        each = math.sqrt(statistics.fmean(self.levels.noise**2 / level.values for level in levels))
-        error = share * each * (_QUANTILE_ERROR if len(levels) > 1 else 1.0) / math.sqrt(len(levels))
-        return Capability(
-            share=share, low=share - _Z95 * error, high=share + _Z95 * error, partners=len(levels)
-        )  # fmt: skip
+            pairs = [pair for pair in pairs if pair not in slow_links]
+            if pairs and self._known(node) is not None:
+                yield node, capability(self.levels, pairs)

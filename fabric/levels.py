@@ -72,13 +72,15 @@ class Level:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Levels:
     """All pairs' levels. `ceiling` is in the unit of the values, `alone` that of retests. `noise` is how far a value
-    strays from the next of the same pair, as a share; `spread` is that or the scatter of good pairs, if larger."""
+    strays from the next of the same pair, as a share; `spread` is that or the scatter of good pairs, if larger.
+    `freedom`: the degrees of freedom that the repeats behind the noise have; 0 without any."""
 
     of: Mapping[Pair, Level]
     ceiling: float
     alone: float
     noise: float
     spread: float
+    freedom: int
     thresholds: Thresholds
 
     def error(self, pair: Pair) -> float:
@@ -86,6 +88,15 @@ class Levels:
         level = self.of[pair]
         of_median = _MEDIAN_ERROR if level.values > 2 else 1.0
         return of_median * self.spread * level.share / math.sqrt(level.values)
+
+    @property
+    def wide(self) -> float:
+        """How many standard errors a 95% interval reaches to either side: Student's t, for noise known from so few
+        repeats (Cornish and Fisher's series, within 5% from two degrees of freedom on)."""
+        z = 1.96
+        if not self.freedom:
+            return z
+        return z + (z**3 + z) / (4 * self.freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * self.freedom**2)
 
     @property
     def nodes(self) -> list[str]:
@@ -107,7 +118,7 @@ def levels_of(
     if not middles and not retested:
         return None
     top = ceiling or ceiling_of(middles or retested, thresholds.effect)
-    noise = _noise(together, alone)
+    noise, freedom = _noise(together, alone)
     good = [one for pair in retested for one in alone[pair] if middles.get(pair, 0.0) >= (1 - thresholds.effect) * top]
     top_alone = ceiling or _ceiling_alone([one.value for one in good], top, noise)
     levels = {
@@ -120,6 +131,7 @@ def levels_of(
         alone=top_alone,
         noise=noise,
         spread=max(noise, _scatter(levels.values(), thresholds)),
+        freedom=freedom,
         thresholds=thresholds,
     )
 
@@ -183,17 +195,19 @@ def _level(together: list[Observation], alone: list[Observation], top: float, to
     return Level(share=share, values=len(alone), retests=len(alone), first=first)
 
 
-def _noise(together: _ByPair, alone: _ByPair) -> float:
+def _noise(together: _ByPair, alone: _ByPair) -> tuple[float, int]:
     """From repeats of a pair under the same conditions and from iterations, never from one pair to the next.
 
-    A pair that strays four times as far as the middle one comes and goes: that is its fault, not the noise of all.
+    A pair that strays four times as far as the middle of six or more comes and goes: that is its fault, not the noise
+    of all.
     """
     repeated = [_stray(found) for found in (*together.values(), *alone.values()) if len(found) > 1]
-    most = 4 * statistics.median(stray for stray, _ in repeated) if repeated else 0.0
+    most = 4 * statistics.median(stray for stray, _ in repeated) if len(repeated) >= 6 else math.inf
     kept = [(stray**2 * freedom, freedom) for stray, freedom in repeated if stray <= most]
-    pooled = math.sqrt(sum(square for square, _ in kept) / sum(freedom for _, freedom in kept)) if kept else 0.0
+    total = sum(freedom for _, freedom in kept)
+    pooled = math.sqrt(sum(square for square, _ in kept) / total) if kept else 0.0
     errors = [one.error for found in (*together.values(), *alone.values()) for one in found]
-    return max(pooled, statistics.median(errors), LEAST_NOISE)
+    return max(pooled, statistics.median(errors), LEAST_NOISE), total
 
 
 def _stray(found: list[Observation]) -> tuple[float, int]:

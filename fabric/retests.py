@@ -1,8 +1,9 @@
 """Which pairs to measure again, alone, before anybody is blamed.
 
 A suspect node meets two partners that do well with others; a suspect link is measured again, and so is each of its
-ends with the best other partner; an undecided set is measured with what would settle it. Beside any of these a few
-good pairs are measured alone too: what a pair does alone has to be known to judge a retest by it.
+ends with the best other partner; an undecided set is measured with what would settle it. A few good pairs are measured
+alone too, always: what a pair does alone has to be known to judge a retest by it, and how it repeats itself to say how
+sure any figure is.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,6 +13,8 @@ from .levels import Pair
 
 REPEATS = 3  # retests of a pair at most: their median stands one odd value
 CONTROLS = 3
+CONTROL_REPEATS = 2  # of each, where nobody is suspected
+FEWEST_AT_ONCE = 4  # nodes; of fewer no two pairs run at once, and none has to be told from itself alone
 _PARTNERS = 2  # that a suspect node is measured again with
 
 
@@ -22,10 +25,10 @@ def wanted_retests(found: Blame, tried: Mapping[Pair, int]) -> list[Pair]:
     """
     suspects = list(dict.fromkeys(_of_suspects(found, tried)))
     again = [pair for pair in suspects if tried.get(pair, 0) < REPEATS]
-    if not again:
+    if not again and len(found.levels.nodes) < FEWEST_AT_ONCE:
         return []
-    beside = [pair for pair in controls(found) if tried.get(pair, 0) < REPEATS and pair not in again]
-    return again + beside
+    times = REPEATS if again else CONTROL_REPEATS
+    return again + [pair for pair in controls(found) if tried.get(pair, 0) < times and pair not in again]
 
 
 def controls(found: Blame) -> list[Pair]:

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Literal
 from ..cluster import Cluster, Finished, Node, Outcome, RankContext, Trial, WorkerLost
 from ..evidence import AnyReading, Fill, Params, Reading, reading
 from ..evidence.subjects import Kind
-from ..fabric import Observation, Pair, Thresholds, blame, controls, levels_of, pair_of, wanted_retests
+from ..fabric import Observation, Pair, Thresholds, blame, levels_of, pair_of, wanted_retests
 from .collective_settings import nccl_debug_env
 from .protocol import Plan
 from .reduction import make_reduction, timed_iterations
@@ -65,7 +65,8 @@ class PairsSettings:
         """Refuse what cannot be run."""
         if not self.sizes_kib or min(self.sizes_kib) < 1 or self.latency_bytes < 4:
             raise ValueError("pairs needs sizes of at least 1 KiB, and 4 bytes for latency")
-        counts = (self.warm_ups, self.iterations, self.latency_iterations, self.ranks_a_node or 1)
+        ranks = 1 if self.ranks_a_node is None else self.ranks_a_node
+        counts = (self.warm_ups, self.iterations, self.latency_iterations, ranks)
         if min(counts) < 1 or not 0.01 <= self.effect <= 0.4 or self.most_retests < 0:
             raise ValueError("pairs needs at least one warm-up, iteration and rank, and an effect of 0.01 to 0.4")
 
@@ -137,10 +138,7 @@ class _Campaign:
         levels = levels_of(self.seen, Thresholds(effect=self.settings.effect))
         if levels is None:
             return []
-        found = blame(levels)
-        wanted = wanted_retests(found, self.tried)
-        if not wanted and len(self.nodes) > 3:  # what a pair loses while others talk, and how it repeats itself
-            wanted = [pair for pair in controls(found) if self.tried[pair] < 2]
+        wanted = wanted_retests(blame(levels), self.tried)
         room = self.settings.most_retests - self.tried.total()
         return [pair for pair in wanted if not self.gone & set(pair)][: max(0, room)]
 
