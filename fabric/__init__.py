@@ -7,7 +7,7 @@ for a retest is the rule that blames, and neither learns anything of the other.
 from .blame import Blame, Culprit, Undecided, blame
 from .capability import Capability
 from .levels import Level, Levels, Observation, Pair, Thresholds, levels_of, pair_of
-from .retests import controls, wanted_retests
+from .repeats import controls, wanted_retests
 
 __all__ = [
     "Blame",
