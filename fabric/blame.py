@@ -20,6 +20,7 @@ from .explanations import explain
 from .levels import Level, Levels, Pair, pair_of
 
 MOST_SETTLING = 2  # pairs named that would settle an undecided set, for each of its nodes
+_LEAST_RETESTS = 2  # of a pair, before anybody is blamed for it
 _SPLIT = 0.25  # more slow links than this share of pairs is no set of single faults
 
 
@@ -163,15 +164,15 @@ class _Case:
         level, error = self.levels.of[pair], self.levels.error(pair)
         margin = self.levels.wide * error
         expected = min(self._known(node) or 1.0 for node in pair)
-        confirmed = level.retests >= 2 and self._clear(level.share, expected, error)
+        confirmed = level.retests >= _LEAST_RETESTS and self._clear(level.share, expected, error)
         return Culprit(
             pair=pair, share=level.share, low=level.share - margin, high=level.share + margin, evidence=(pair,),
             confirmed=confirmed,
         )  # fmt: skip
 
     def _node(self, node: str, shown: _Shown) -> Culprit:
-        """Confirmed by retests with two partners that do better with others."""
-        again = [pair for pair in shown.pairs if self.levels.of[pair].retests]
+        """Confirmed by retests, two or more, with each of two partners that do better with others."""
+        again = [pair for pair in shown.pairs if self.levels.of[pair].retests >= _LEAST_RETESTS]
         share = statistics.fmean(self.levels.of[pair].share for pair in again or shown.pairs)
         error = math.hypot(*(self.levels.error(pair) for pair in again)) / max(1, len(again))
         confirmed = len(again) >= 2 and self._clear(share, 1.0, error)
@@ -227,7 +228,7 @@ class _Case:
         links = sorted(part for part in either if not isinstance(part, str))
         best = max((pair for pair in pairs if pair in links or set(pair) & set(nodes)), key=lambda pair: pairs[pair])
         level = self.levels.of[best]
-        confirmed = level.retests >= 2 and self._clear(level.share, 1.0, self.levels.error(best))
+        confirmed = level.retests >= _LEAST_RETESTS and self._clear(level.share, 1.0, self.levels.error(best))
         settle = dict.fromkeys(pair for node in nodes for pair in self._settling(node))
         return Undecided(
             nodes=tuple(nodes), links=tuple(links), share=level.share, shown_by=best, settle=tuple(settle),

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from .blame import Blame, Culprit, Undecided
 from .levels import Pair
 
-REPEATS = 3  # retests of a pair at most: their median stands one odd value
+REPEATS = 3  # retests of a pair at most: two where they are clear
 CONTROLS = 3
 CONTROL_REPEATS = 2  # of each, where nobody is suspected
 FEWEST_AT_ONCE = 4  # nodes; of fewer no two pairs run at once, and none has to be told from itself alone
@@ -45,9 +45,11 @@ def controls(found: Blame) -> list[Pair]:
 
 def _of_suspects(found: Blame, tried: Mapping[Pair, int]) -> Iterator[Pair]:
     for culprit in found.nodes:
-        yield from _of_node(found, culprit, tried)
+        if not culprit.confirmed:
+            yield from _of_node(found, culprit, tried)
     for culprit in found.links:
-        yield from _of_link(found, culprit, tried)
+        if not culprit.confirmed:
+            yield from _of_link(found, culprit, tried)
     for undecided in found.undecided:
         yield from _of_undecided(undecided)
 
@@ -69,5 +71,6 @@ def _of_link(found: Blame, culprit: Culprit, tried: Mapping[Pair, int]) -> Itera
 
 
 def _of_undecided(undecided: Undecided) -> Iterator[Pair]:
-    yield undecided.shown_by
+    if not undecided.confirmed:
+        yield undecided.shown_by
     yield from undecided.settle

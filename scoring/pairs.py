@@ -45,8 +45,7 @@ def pair_figures(figures: Figures, check: Check) -> PairFigures:
     size = max((int(value.params["bytes"]) for found in values.values() for value in found), default=0)
     at_size = {pair: [v for v in found if v.params["bytes"] == size] for pair, found in values.items()}
     seen = [one for pair, found in at_size.items() for value in found for one in _observations(pair, value)]
-    peers = check.layers.peers or Peers()
-    levels = levels_of(seen, Thresholds(effect=peers.effect, sigmas=peers.sigmas))
+    levels = levels_of(seen, _thresholds(check.layers.peers))
     return PairFigures(
         bytes=size,
         blame=blame(levels) if levels else None,
@@ -54,6 +53,10 @@ def pair_figures(figures: Figures, check: Check) -> PairFigures:
         trials={pair: tuple(t for value in found for t in reversed(value.trials)) for pair, found in at_size.items()},
         missing={pair: why for pair, found in at_size.items() if (why := _why_missing(found)) is not None},
     )
+
+
+def _thresholds(peers: Peers | None) -> Thresholds:
+    return Thresholds() if peers is None else Thresholds(effect=min(peers.effect, 0.49), sigmas=peers.sigmas)
 
 
 def pair_subjects(figures: Figures, metric: str) -> dict[Pair, str]:

@@ -120,7 +120,7 @@ def test_a_slow_node_meets_two_good_partners_again_alone() -> None:
 
 def test_a_slow_link_is_measured_again_and_each_of_its_ends_with_another() -> None:
     again = pairs_of(driven(cluster_of(6), SMALL, speeds({"n01~n04": 0.5})), attempt=2)
-    assert again["n01~n04"] == 3
+    assert again["n01~n04"] == 2
     for node in ("n01", "n04"):
         assert [subject for subject in again if node in subject and subject != "n01~n04"]
 
