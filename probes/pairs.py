@@ -28,17 +28,21 @@ from .reduction import make_reduction, timed_iterations
 from .tournament import hypercube, round_robin
 
 KIB = 1 << 10
-BUSBW, SKEW, WRONG, LATENCY = (
+BUSBW, SKEW, WRONG, LATENCY, STALLS = (
     "all_reduce.busbw",
     "all_reduce.skew",
     "all_reduce.wrong_elements",
     "all_reduce.latency",
+    "all_reduce.stalls",
 )
 # For the plan's times alone, bytes/s of one all-reduce with its refill and check: as a rule, and the least for which
 # the deadline still holds: a tenth of a 200 Mbit/s cable, a hundredth of a 200 Gbit/s one.
 _USUAL = {"cpu": 5e7, "cuda": 2e10}
 _SLOWEST = {"cpu": 2e6, "cuda": 2e8}
 _SETTLE_S = 90.0  # ranks meet, and NCCL builds its channels
+# TCP waits 0.2 s at least before it sends a lost last packet again (Linux, TCP_RTO_MIN); RDMA NICs wait as long or
+# longer by default. No healthy small message takes that long.
+STALL_S = 0.1
 MOST_FAILURES = 3  # in a row, after which a node is left alone
 
 
@@ -52,7 +56,7 @@ class PairsSettings:
 
     sizes_kib: tuple[int, ...]
     latency_bytes: int = 8
-    latency_iterations: int = 50
+    latency_iterations: int = 200
     dtype: Literal["fp32", "bf16"] = "fp32"
     warm_ups: int = 5
     iterations: int = 20
@@ -76,7 +80,7 @@ class Pairs:
 
     name: ClassVar[str] = "pairs"
     method: ClassVar[str] = "1"
-    metrics: ClassVar[tuple[str, ...]] = (BUSBW, SKEW, WRONG, LATENCY)
+    metrics: ClassVar[tuple[str, ...]] = (BUSBW, SKEW, WRONG, LATENCY, STALLS)
     subjects: ClassVar[tuple[Kind, ...]] = ("pair", "cluster")
     nodes_at_least: ClassVar[int] = 2
     settings: ClassVar[type] = PairsSettings
@@ -198,7 +202,7 @@ def _fills(subject: str, sizes: Iterable[int], latency_bytes: int, key: Params) 
     for size in sizes:
         for metric in (BUSBW, SKEW, WRONG):
             yield Fill(metric=metric, subject=subject, params={"bytes": size} | key)
-    for metric in (LATENCY, WRONG):
+    for metric in (LATENCY, STALLS, WRONG):
         yield Fill(metric=metric, subject=subject, params={"bytes": latency_bytes} | key)
 
 
@@ -234,7 +238,9 @@ def reduce_together(context: RankContext, params: dict[str, Any]) -> list[AnyRea
         readings += _told(params, size, {BUSBW: busbw, SKEW: skew, WRONG: wrong})
     small = params["latency_bytes"]
     slowest, _, wrong = _timed(context, params, small, params["latency_iterations"])
-    readings += _told(params, small, {LATENCY: slowest, WRONG: wrong})
+    usual = statistics.median(slowest)
+    stalls = sum(seconds > usual + STALL_S for seconds in slowest)
+    readings += _told(params, small, {LATENCY: slowest, STALLS: [stalls], WRONG: wrong})
     return readings if context.rank == 0 else []
 
 

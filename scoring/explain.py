@@ -21,6 +21,7 @@ _RULES = {
     "run.length": "The run looked for long enough.",
     "pairs.nodes": "A node is as fast with its partners as good pairs are; one that is slow with all is slow itself.",
     "pairs.links": "A pair of two nodes that do well with others is as fast as they are.",
+    "pairs.stalls": "Small messages between nodes do not wait for a retransmission.",
     "pairs.exact": "Every element of every sum of two nodes is right.",
 }
 

@@ -16,6 +16,7 @@ from .findings import INTERMITTENT, badness, confidence_of, new_finding, resulti
 from .layers import Comparison, Judged, by_baseline, by_contract, by_peers, by_reference, comparison
 from .pair_checks import PAIR_RULES, judge_pairs
 from .pair_exactness import judge_exactness
+from .pair_stalls import judge_stalls
 from .peer_groups import PeerGroups
 from .policy_model import Check
 from .rule_checks import judge_rule
@@ -46,6 +47,8 @@ class Judge:
             yield from judge_facts(check, scope, self.figures.facts)
         elif check.rule in PAIR_RULES:
             yield from judge_pairs(check, scope, self.figures, self.happenings)
+        elif check.rule == "pairs.stalls":
+            yield from judge_stalls(check, scope, self.figures, self.happenings)
         elif check.rule == "pairs.exact":
             yield from judge_exactness(check, scope, self.figures, self.happenings)
         elif check.rule is not None:

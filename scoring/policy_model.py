@@ -13,7 +13,7 @@ Each = Literal["cluster", "node", "accelerator", "numa", "filesystem", "pair"]
 Severity = Literal["required", "warn"]
 RuleName = Literal[
     "evidence.complete", "node.responds", "node.accelerators", "health.events", "run.length",
-    "pairs.nodes", "pairs.links", "pairs.exact",
+    "pairs.nodes", "pairs.links", "pairs.exact", "pairs.stalls",
 ]  # fmt: skip
 Scalar = bool | int | float | str
 Share = Annotated[float, Field(gt=0, le=10, allow_inf_nan=False)]
@@ -31,7 +31,9 @@ RULE_NAMES: tuple[RuleName, ...] = (
     "pairs.nodes",
     "pairs.links",
     "pairs.exact",
+    "pairs.stalls",
 )
+PER_NODE = ("pairs.nodes", "pairs.stalls")
 # Which subjects of the catalogue an entry's `each` stands for.
 KINDS_OF: dict[Each, tuple[str, ...]] = {
     "cluster": ("cluster",),
@@ -180,10 +182,8 @@ class Check(_Strict):
             raise ValueError("give exactly one of metric, fact, rule")
         if self.metric is not None and not set(metric(self.metric).subjects) & set(KINDS_OF[self.each]):
             raise ValueError(f"{self.metric} is not measured for each {self.each}")
-        if (self.rule or "").startswith("pairs.") and self.each != (
-            "node" if self.rule == "pairs.nodes" else "cluster"
-        ):
-            raise ValueError(f"rule {self.rule} is for each {'node' if self.rule == 'pairs.nodes' else 'cluster'}")
+        if (self.rule or "").startswith("pairs.") and self.each != ("node" if self.rule in PER_NODE else "cluster"):
+            raise ValueError(f"rule {self.rule} is for each {'node' if self.rule in PER_NODE else 'cluster'}")
         if self.weight and self.layers.reference is None:
             raise ValueError("weight needs a reference layer: the index is made of shares of the reference")
         return self

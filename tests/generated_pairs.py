@@ -48,6 +48,10 @@ def _trial(rental: _Rental, pair: Pair, source: random.Random, attempt: int, ret
         _value("all_reduce.busbw", subject, samples, bytes=GIB, dtype="fp32", ranks=len(ranks)),
         _value("all_reduce.wrong_elements", subject, [elements], bytes=GIB, dtype="fp32", ranks=len(ranks)),
     ]
+    lossy = any(rental.fault("lossy_node", node) for node in pair)
+    brought.append(
+        _value("all_reduce.stalls", subject, [5.0 if lossy else 0.0], bytes=8, dtype="fp32", ranks=len(ranks))
+    )
     work = _Work(
         probe="pairs", function="pairs:reduce_together", subjects=ranks, brought=brought, seconds=0.1, attempt=attempt,
         retest_of=retest_of,

@@ -213,3 +213,22 @@ def test_a_pair_rule_is_for_its_own_kind_of_subject(wrong: str) -> None:
         policy_from_text(
             f"name: mine\nchecks:\n  - {EVIDENCE}\n  - {{check: a, {wrong}, category: fabric}}\n", "x.yaml"
         )
+
+
+def test_a_node_whose_small_messages_stall_with_everybody_is_taken_out() -> None:
+    verdict = verdict_of(faults=("lossy_node@n02",))
+    assert (verdict.verdict, verdict.exclude) == ("CONDITIONAL", ("n02",))
+    lossy = findings(verdict, "pairs.stalls", "fail")["n02"]
+    assert lossy.observed == 5.0
+    assert len(lossy.evidence) >= 3
+    assert {f.result for s, f in findings(verdict, "pairs.stalls").items() if s != "n02"} == {"pass"}
+
+
+def test_without_a_count_of_stalls_a_node_is_not_judged() -> None:
+    def uncounted(record: AnyRecord) -> AnyRecord | None:
+        stalls = getattr(record, "metric", "") == "all_reduce.stalls"
+        return None if stalls and "n00" in record.subject else record
+
+    verdict = verdict_of(change=uncounted)
+    assert set(findings(verdict, "pairs.stalls", "not_measured")) == {"n00", "n01", "n02", "n03"}
+    assert verdict.verdict == "INCONCLUSIVE"

@@ -91,7 +91,7 @@ def test_every_pair_is_measured_once_in_rounds_of_disjoint_ranks(nodes: int) -> 
 
 def test_what_is_planned_is_announced_and_belongs_to_a_pair_or_the_cluster() -> None:
     for trial in (trial for trials in driven(cluster_of(3), SMALL, speeds({})) for trial in trials):
-        assert len(values_of(trial.fills)) == len(trial.fills) == 3 * 2 + 2
+        assert len(values_of(trial.fills)) == len(trial.fills) == 3 * 2 + 3
         assert {parse_subject(fill.subject).kind for fill in trial.fills} <= {"pair", "cluster"}
         assert {fill.metric for fill in trial.fills} <= set(Pairs.metrics)
         assert trial.collective

@@ -47,6 +47,7 @@ RUNS: dict[str, tuple[str, list[str]]] = {
     "an error that only a sensor saw": ("CONDITIONAL", ["ecc@n01/gpu0=1"]),
     "such an error on too many nodes": ("NO_GO", ["ecc@n01/gpu0=1", "ecc@n02/gpu1=1"]),
     "one node slow with everybody": ("CONDITIONAL", ["slow_node@n01=0.6"]),
+    "one node that loses packets": ("CONDITIONAL", ["lossy_node@n01"]),
     "one slow link": ("CONDITIONAL", ["slow_link@n00~n02=0.6"]),
     "two nodes gone": ("NO_GO", ["never_joined@n02", "lost@n03"]),
     "training does not learn": ("NO_GO", ["loss_rises@cluster"]),
