@@ -2,11 +2,13 @@
 
 import contextlib
 import errno
+import io
+import math
 import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TextIO
 
 import click
 
@@ -24,7 +26,15 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 TIERS = ("bare-root", "bare", "vm-root", "vm", "container-root", "container")
 EXIT_CODES = """\b
 Exit codes: 0 GO, 5 CONDITIONAL, 3 NO-GO, 4 INCONCLUSIVE; 2 something to mend before anything runs;
-6 cut short by the surroundings (disk full), or verify or doctor found something; 130 Ctrl-C, 143 SIGTERM."""
+6 cut short by the surroundings (disk full), or verify or doctor found something;
+130 Ctrl-C, 143 SIGTERM, 129 SIGHUP (a lost ssh session)."""
+
+
+def _number(_: click.Context, option: click.Parameter, value: float | None) -> float | None:
+    """nan passes any range."""
+    if value is not None and math.isnan(value):
+        raise click.BadParameter("not a number", param=option)
+    return value
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXIT_CODES)
@@ -50,7 +60,8 @@ def cli() -> None:
 @click.option("--cluster", default=None, help="Which of the provider's clusters; shown in the report.")
 @click.option(
     "--price",
-    type=click.FloatRange(min=0, min_open=True),
+    type=click.FloatRange(min=0, min_open=True, max=1e6),
+    callback=_number,
     default=None,
     metavar="USD",
     help="USD a GPU and hour, for the money in plan and report.",
@@ -216,7 +227,7 @@ def export(path: Path, form: Literal["csv", "junit"], output: Path | None) -> No
         if output is None:
             click.echo(text, nl=False)
         else:
-            _write(output, text)
+            _write(output, text, inside=path)
 
 
 def _judge(path: Path, policy: str | None, *, as_json: bool, with_report: bool) -> NoReturn:
@@ -236,31 +247,38 @@ def _judge(path: Path, policy: str | None, *, as_json: bool, with_report: bool) 
         if with_report:
             console.print(f"report: {_write_page(found, verdict, path / 'report.html')}", markup=False, soft_wrap=True)
         if as_json:
-            sys.stdout.buffer.write(verdict_json(verdict))
+            with contextlib.suppress(BrokenPipeError):
+                sys.stdout.write(verdict_json(verdict).decode())
         sys.exit(verdict.exit_code)
 
 
 def _write_page(found: "Run", verdict: "Verdict", place: Path) -> Path:
     from .reports.page import render
 
-    _write(place, render(found, verdict))
+    _write(place, render(found, verdict), inside=found.path)
     return place
 
 
-def _write(place: Path, text: str) -> None:
-    """Write a file that is derived; an error names it, and no half of it stays."""
+def _write(place: Path, text: str, *, inside: Path) -> None:
+    """Write what is derived; an error names it. In a run directory, which may be another's, a link that stands in the
+    way is replaced and never followed; elsewhere the user's own links are."""
+    from .evidence.writing import replace_file
+
     try:
-        place.write_text(text, encoding="utf-8")
+        if place.parent == inside:
+            replace_file(place, text.encode())
+        else:
+            place.write_text(text, encoding="utf-8")
     except OSError as error:
-        with contextlib.suppress(OSError):
-            place.unlink(missing_ok=True)
         raise OSError(error.errno, f"{error.strerror}: the page or table was not written", str(place)) from error
 
 
 def _write_derived(place: Path, content: bytes) -> None:
     """Derived files can be made again: a run directory that may not be written is judged all the same."""
+    from .evidence.writing import replace_file
+
     try:
-        place.write_bytes(content)
+        replace_file(place, content)
     except OSError as error:
         click.echo(f"note: {place} not written: {error.strerror}", err=True)
 
@@ -269,7 +287,12 @@ def _console(as_json: bool) -> "Console":
     """Where people read: stdout, or stderr where a script reads stdout."""
     from rich.console import Console
 
-    return Console(stderr=as_json, highlight=False)
+    class Patient(Console):
+        def on_broken_pipe(self) -> None:
+            """Whoever read has left: rich would exit with 1 here, in the middle of a run."""
+            self.quiet = True
+
+    return Patient(stderr=as_json, highlight=False)
 
 
 @contextlib.contextmanager
@@ -278,7 +301,7 @@ def _one_line_errors() -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
-        sys.exit(1)  # whoever read our output has left
+        sys.exit(0)  # whoever read our output has left, with what they wanted
     except KeyboardInterrupt:
         _say_and_exit("stopped", 130)
     except OSError as error:
@@ -298,8 +321,18 @@ def _say_and_exit(message: str, code: int) -> NoReturn:
     sys.exit(code)
 
 
+def _speakable(stream: TextIO | None) -> TextIO:
+    """A stream that takes any text: a closed one swallows it, one of a small character set replaces what it lacks."""
+    if stream is None:
+        return Path(os.devnull).open("w")  # open until the process ends
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="replace")
+    return stream
+
+
 def main() -> NoReturn:
     """Run the command and end. Not by returning: a rank stuck in the kernel would block Python's exit."""
+    sys.stdout, sys.stderr = (_speakable(stream) for stream in (sys.stdout, sys.stderr))
     try:
         cli(prog_name="hwlottery")
         code: object = 0

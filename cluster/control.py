@@ -19,9 +19,9 @@ from msgspec import Struct
 
 from ..evidence import AnyReading, RunError
 from .identity import Identity, new_identity
-from .node import NodeConfig, abort_here, call_here, perform_here, prepare_here
+from .node import NodeConfig, abort_here, call_here, one_line, perform_here, prepare_here
 from .node_main import Summons
-from .orders import Part, PartResult, Warmth
+from .orders import Part, PartResult, Prepared, RankResult
 from .outcomes import merged
 from .slots import WARM_WITHIN_S
 from .trials import Outcome, Trial, WorkerLost
@@ -48,6 +48,7 @@ class Returned(Struct, frozen=True, kw_only=True):
     end: datetime
     beside: tuple[AnyReading, ...] = ()
     replaced: tuple[str, ...] = ()
+    died_idle: tuple[str, ...] = ()  # ranks whose process had ended before the trial, while nothing was asked of it
     lost_nodes: tuple[str, ...] = ()
     logs: dict[str, str] = {}
 
@@ -200,9 +201,15 @@ class ControlPlane:
     def _run(self, sent: Sent) -> Returned:
         start = datetime.now(UTC)
         nodes = tuple(dict.fromkeys(rank.node for rank in sent.trial.ranks))
-        trouble = self._prepare(sent, nodes)
+        trouble, died_idle = self._prepare(sent, nodes)
         if trouble is not None:
-            return Returned(outcome=trouble, start=start, end=datetime.now(UTC), lost_nodes=self._lost_of(nodes))
+            return Returned(
+                outcome=trouble,
+                start=start,
+                end=datetime.now(UTC),
+                died_idle=died_idle,
+                lost_nodes=self._lost_of(nodes),
+            )
         start = datetime.now(UTC)
         parts = self._perform(sent, nodes)
         outcome = merged(sent.trial, [part for part in parts if part], self._lost_of(nodes))
@@ -212,6 +219,7 @@ class ControlPlane:
             end=datetime.now(UTC),
             beside=tuple(reading for part in parts if part for reading in part.beside),
             replaced=tuple(subject for part in parts if part for subject in part.replaced),
+            died_idle=died_idle,
             lost_nodes=self._lost_of(nodes),
             logs={rank.subject: rank.log for part in parts if part for rank in part.ranks if rank.log},
         )
@@ -219,26 +227,31 @@ class ControlPlane:
     def _lost_of(self, nodes: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(node for node in nodes if node in self._lost)
 
-    def _prepare(self, sent: Sent, nodes: tuple[str, ...]) -> Outcome | None:
-        """Have all ranks of a trial ready. Returns an outcome where some are not."""
+    def _prepare(self, sent: Sent, nodes: tuple[str, ...]) -> tuple[Outcome | None, tuple[str, ...]]:
+        """Have all ranks of a trial ready. Returns an outcome where some are not, and those that had died idle."""
         env = tuple(sorted(sent.trial.env.items()))
         within = WARM_WITHIN_S + _ANSWER_WITHIN_S
 
-        def prepare(node: str) -> dict[str, Warmth | str]:
+        def prepare(node: str) -> Prepared:
             subjects = tuple(rank.subject for rank in sent.trial.ranks if rank.node == node)
             try:
-                ready: dict[str, Warmth | str] = self._task(node, within, prepare_here, subjects, env)
+                prepared: Prepared = self._task(node, within, prepare_here, subjects, env)
             except NodeLost as error:
-                return dict.fromkeys(subjects, str(error))
-            return ready
+                return Prepared(ready=dict.fromkeys(subjects, str(error)))
+            except Exception as error:  # noqa: BLE001  # a full /dev/shm, say: it costs this trial, not the run
+                return Prepared(ready=dict.fromkeys(subjects, one_line(error)))
+            return prepared
 
-        ready = {subject: found for part in _each(prepare, nodes) for subject, found in part.items()}
+        prepared: list[Prepared] = _each(prepare, nodes)
+        died = tuple(subject for part in prepared for subject in part.died_idle)
+        ready = {subject: found for part in prepared for subject, found in part.ready.items()}
         trouble = {subject: found for subject, found in ready.items() if isinstance(found, str)}
         if not trouble:
-            return None
+            return None, died
         lost = self._lost_of(nodes)
         why = next(iter(trouble.values()))
-        return WorkerLost(subjects=lost or tuple(trouble), message=why if lost else f"did not start: {why}")
+        outcome = WorkerLost(subjects=lost or tuple(trouble), message=why if lost else f"did not start: {why}")
+        return outcome, died
 
     def _perform(self, sent: Sent, nodes: tuple[str, ...]) -> list[PartResult | None]:
         """Send each node its part; None for a node that was lost. When one fails a collective the others are told."""
@@ -250,6 +263,9 @@ class ControlPlane:
             except NodeLost:
                 self._abort(sent, nodes, node)
                 return None
+            except Exception as error:  # noqa: BLE001  # a full disk on the node, say: it costs this trial, not the run
+                self._abort(sent, nodes, node)
+                return _all_raised(sent, node, one_line(error))
             if sent.trial.collective and any(rank.fate != "returned" for rank in result.ranks):
                 self._abort(sent, nodes, node)
             return result
@@ -284,6 +300,13 @@ def _part(sent: Sent, node: str) -> Part:
         local=tuple(place for place, rank in enumerate(ranks) if rank.node == node),
         seed=sent.seed,
     )
+
+
+def _all_raised(sent: Sent, node: str, message: str) -> PartResult:
+    """The part of a node whose worker raised before or after its ranks did their work."""
+    mine = [rank.subject for rank in sent.trial.ranks if rank.node == node]
+    ranks = tuple(RankResult(subject=subject, fate="raised", message=message) for subject in mine)
+    return PartResult(node=node, ranks=ranks)
 
 
 async def _stop_http(server: Any) -> None:

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,7 +15,7 @@ from msgspec import Struct
 from pebble import ProcessExpired
 
 from ..evidence import AnyReading, Device
-from .orders import Order, Part, PartResult, RankResult, RankSpec, Warmth
+from .orders import Order, Part, PartResult, Prepared, RankResult, RankSpec, Warmth
 from .slots import RankDidNotStart, Slot
 
 _LOG_TAIL = 64 * 1024
@@ -76,17 +77,20 @@ class NodeKeeper:
         """The processes of the ranks that are up."""
         return {slot.warmth.pid for slot in self._slots.values() if slot.warmth}
 
-    def prepare(self, subjects: tuple[str, ...], env: tuple[tuple[str, str], ...]) -> dict[str, Warmth | str]:
+    def prepare(self, subjects: tuple[str, ...], env: tuple[tuple[str, str], ...]) -> Prepared:
         """Have these ranks ready with this environment: the warmth of each, or why it did not start.
 
         Waits for other ranks of the node that are just starting, too: they would disturb what is measured next.
         """
         with self._starting:
-            for subject in subjects:
-                self._slots[subject].begin(env)
+            died = tuple(subject for subject in subjects if self._slots[subject].begin(env))
         for slot in self._slots.values():
             slot.settle()
-        return {subject: _warmth_or_why(self._slots[subject]) for subject in subjects}
+        return Prepared(ready={subject: _warmth_or_why(self._slots[subject]) for subject in subjects}, died_idle=died)
+
+    def died_idle(self) -> tuple[str, ...]:
+        """The ranks whose process has died since their last trial."""
+        return tuple(subject for subject, slot in self._slots.items() if slot.dead)
 
     def perform(self, part: Part) -> PartResult:
         """Do this node's part of a trial: every local rank, under the deadline. Ranks must be prepared."""
@@ -150,8 +154,8 @@ class NodeKeeper:
             return self._told(part, subject, fate="returned", readings=tuple(future.result()))
         slot.end()
         self._begin_again(slot)
-        died = isinstance(error, ProcessExpired)
-        message = f"exit code {error.exitcode}" if isinstance(error, ProcessExpired) else _one_line(error)
+        died = isinstance(error, ProcessExpired | BrokenProcessPool)
+        message = f"exit code {error.exitcode}" if isinstance(error, ProcessExpired) else one_line(error)
         return self._told(part, subject, fate="died" if died else "raised", message=message)
 
     def _begin_again(self, slot: Slot) -> None:
@@ -193,7 +197,8 @@ def _remove_without_waiting(folder: Path, within_s: float = 5.0) -> None:
     thread.join(within_s)
 
 
-def _one_line(error: BaseException) -> str:
+def one_line(error: BaseException) -> str:
+    """An exception in one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"[:500]
 
 
@@ -212,9 +217,14 @@ def here() -> NodeKeeper:
     return _keeper
 
 
-def prepare_here(subjects: tuple[str, ...], env: tuple[tuple[str, str], ...]) -> dict[str, Warmth | str]:
+def prepare_here(subjects: tuple[str, ...], env: tuple[tuple[str, str], ...]) -> Prepared:
     """Task: NodeKeeper.prepare on the node that runs it."""
     return here().prepare(subjects, env)
+
+
+def died_idle_here() -> tuple[str, ...]:
+    """Task: NodeKeeper.died_idle on the node that runs it."""
+    return here().died_idle()
 
 
 def perform_here(part: Part) -> PartResult:

@@ -29,6 +29,14 @@ class Warmth(Struct, frozen=True, kw_only=True):
     cpus: tuple[int, ...]
 
 
+class Prepared(Struct, frozen=True, kw_only=True):
+    """A node's ranks before a trial: the warmth of each, or why it did not start; and those that had died since the
+    trial before, while nothing was asked of them."""
+
+    ready: dict[str, Warmth | str]
+    died_idle: tuple[str, ...] = ()
+
+
 class Part(Struct, frozen=True, kw_only=True):
     """One node's part of a trial. `ranks` and `nodes` are those of the whole trial, by rank; `local` are the places
     in them that this node takes."""

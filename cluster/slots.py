@@ -12,6 +12,7 @@ import signal
 import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as FutureTimeout
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 from pebble import ProcessPool
@@ -23,6 +24,7 @@ from .rank_process import perform, warm
 WARM_WITHIN_S = 180.0
 _GONE_WITHIN_S = 2.0
 _SETTLE_WITHIN_S = 30.0
+_ENDED = (None, "Z", "X")
 
 
 class RankDidNotStart(Exception):
@@ -41,10 +43,14 @@ class Slot:
         self._pool: ProcessPool | None = None
         self._warming: Future[Warmth] | None = None
 
-    def begin(self, env: tuple[tuple[str, str], ...]) -> None:
-        """Start the process, unless one with this environment is there already. Does not wait."""
-        if self._warming is not None and self.spec.env == env:
-            return
+    def begin(self, env: tuple[tuple[str, str], ...]) -> bool:
+        """Start the process, unless one with this environment is there and lives. Does not wait.
+
+        Returns whether a process that was ready had died while nothing was asked of it.
+        """
+        died_idle = self.dead
+        if self._warming is not None and self.spec.env == env and not died_idle:
+            return False
         self.end()
         self.spec = RankSpec(
             subject=self.spec.subject,
@@ -58,6 +64,12 @@ class Slot:
         pool = self._keeper.submit(_started_pool).result()
         self._pool = pool
         self._warming = pool.schedule(warm, args=(self.spec, log))
+        return died_idle
+
+    @property
+    def dead(self) -> bool:
+        """Whether the process was ready once and is no more, though nobody here ended it."""
+        return self.warmth is not None and process_state(self.warmth.pid) in _ENDED
 
     def ready(self) -> Warmth:
         """Wait until the process is ready. Raises RankDidNotStart, and leaves no process behind then."""
@@ -80,7 +92,11 @@ class Slot:
     def submit(self, order: Order) -> "Future[list[AnyReading]]":
         """Hand the rank its part of a trial."""
         assert self._pool is not None
-        future: Future[list[AnyReading]] = self._pool.schedule(perform, args=(order,))
+        try:
+            future: Future[list[AnyReading]] = self._pool.schedule(perform, args=(order,))
+        except RuntimeError as error:  # its process died a moment ago, and the pool with it
+            future = Future()
+            future.set_exception(BrokenProcessPool(str(error)))
         return future
 
     def state(self) -> str | None:
@@ -123,7 +139,7 @@ def _gone(pid: int) -> bool:
     """Whether a killed process has ended (a zombie has). Waits at most _GONE_WITHIN_S."""
     until = time.monotonic() + _GONE_WITHIN_S
     while time.monotonic() < until:
-        if process_state(pid) in (None, "Z", "X"):
+        if process_state(pid) in _ENDED:
             return True
         time.sleep(0.02)
     return False

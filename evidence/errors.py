@@ -6,7 +6,7 @@ HwlotteryError            2  something the user can mend before anything runs
 ├── PolicyError           2  (scoring) unknown policy, key or value
 ├── ReferenceFileError    2  (references) the same of a reference file
 ├── RunCutShort           6  (runner) the surroundings ended the run: a full disk
-└── RunStopped      130/143  (runner) Ctrl-C or SIGTERM; the run directory resumes
+└── RunStopped  130/143/129  (runner) Ctrl-C, SIGTERM or SIGHUP; the run directory resumes
 """
 
 

@@ -64,7 +64,7 @@ class RunHeader(_Part, frozen=True, kw_only=True):
     run_id: Name
     provider: str | None = None
     cluster: str | None = None
-    price_per_gpu_hour: float | None = None
+    price_per_gpu_hour: Annotated[float, Meta(gt=0, le=1e6)] | None = None
     profile: Document
     policy: Document
     seed: int

@@ -8,6 +8,7 @@ the writer of the run directory gives it one.
 import math
 from collections.abc import Iterable
 from datetime import datetime
+from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
@@ -113,11 +114,23 @@ class Measurement(Record, frozen=True, kw_only=True, tag="measurement"):
             raise ValueError("a measurement has either samples, or quantiles, or a value")
         if self.samples is not None and not 1 <= len(self.samples) <= MOST_SAMPLES:
             raise ValueError(f"a measurement has 1 to {MOST_SAMPLES} samples")
-        if self.quantiles is not None and (len(self.quantiles) != len(QUANTILES) or not self.count):
-            raise ValueError(f"quantiles are {len(QUANTILES)} values with their count")
         if not all(map(math.isfinite, self.numbers())):
             raise ValueError("not finite: write NotMeasured with reason not_finite")
+        self._refuse_odd_quantiles()
         _refuse_huge(self.params.values())
+
+    def _refuse_odd_quantiles(self) -> None:
+        """Quantiles rise, and stand for more samples than are kept one by one; nothing else has a count."""
+        if self.quantiles is None:
+            if self.count is not None:
+                raise ValueError("a count stands with quantiles only")
+            return
+        if len(self.quantiles) != len(QUANTILES) or self.count is None:
+            raise ValueError(f"quantiles are {len(QUANTILES)} values with their count")
+        if self.count <= MOST_SAMPLES:
+            raise ValueError(f"quantiles stand for more than {MOST_SAMPLES} samples")
+        if any(low > high for low, high in pairwise(self.quantiles)):
+            raise ValueError("quantiles are not in order")
 
     def numbers(self) -> tuple[float, ...]:
         """The numbers it carries, whichever form they have."""
@@ -145,8 +158,11 @@ class NotMeasured(Record, frozen=True, kw_only=True, tag="not_measured"):
 
 
 class Event(Record, frozen=True, kw_only=True, tag="event"):
-    """Something that happened at a time (UTC). `outcome` stands with trial_ended; `last_number` and `counts`
-    (records by file) with run_finished."""
+    """Something that happened at a time (UTC).
+
+    `outcome` stands with trial_ended, `last_number` with run_finished; `counts` are records by file: with run_finished
+    all of the run, with trial_ended the others of the trial.
+    """
 
     time: Instant
     kind: EventKind

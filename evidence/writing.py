@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import os
 import re
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -60,6 +61,7 @@ class RunWriter:
         one that has finished (with its checksums, which come last): that one is left as it is.
         """
         read_header(path)
+        _refuse_links(path)
         if (path / "SHA256SUMS").exists():
             raise RunError(f"{path} has finished: there is nothing to go on with")
         torn = [_set_torn_tail_aside(path, name) for name in RECORD_FILES]
@@ -74,7 +76,7 @@ class RunWriter:
     def write_header(self, header: RunHeader) -> None:
         """Replace run.json in one step."""
         self.header = header
-        _replace(self.path / "run.json", msgspec.json.format(self._encoder.encode(header), indent=2) + b"\n")
+        replace_file(self.path / "run.json", msgspec.json.format(self._encoder.encode(header), indent=2) + b"\n")
 
     def write(self, records: Iterable[AnyRecord]) -> None:
         """Number the records and append each to its file; they are on disk when this returns.
@@ -84,7 +86,7 @@ class RunWriter:
         """
         touched: set[str] = set()
         for record in records:
-            name = _FILE_OF[type(record)]
+            name = file_of(record)
             numbered = msgspec.structs.replace(record, number=self._last + 1)
             _write_all(self._files[name], self._encoder.encode(numbered) + b"\n")
             self._last += 1
@@ -112,6 +114,18 @@ class RunWriter:
                 os.close(file)
 
 
+def file_of(record: AnyRecord) -> str:
+    """The name of the file that a record goes to."""
+    return _FILE_OF[type(record)]
+
+
+def _refuse_links(path: Path) -> None:
+    """A run that is gone on with is written to: a link in it could lead anywhere."""
+    for entry in path.rglob("*"):
+        if entry.is_symlink() or not (entry.is_file() or entry.is_dir()):
+            raise RunError(f"{entry} is a link or special file: a run with one is not gone on with")
+
+
 def now() -> datetime:
     """The time, UTC."""
     return datetime.now(UTC)
@@ -120,7 +134,7 @@ def now() -> datetime:
 def write_checksums(path: Path) -> None:
     """Write SHA256SUMS over every file of the evidence, in the form `sha256sum -c` reads."""
     lines = [f"{sha256_of(file)}  {file.relative_to(path).as_posix()}\n" for file in evidence_files(path)]
-    _replace(path / "SHA256SUMS", "".join(lines).encode())
+    replace_file(path / "SHA256SUMS", "".join(lines).encode())
 
 
 def evidence_files(path: Path) -> Iterator[Path]:
@@ -141,13 +155,22 @@ def _write_all(descriptor: int, content: bytes) -> None:
         content = content[os.write(descriptor, content) :]
 
 
-def _replace(file: Path, content: bytes) -> None:
-    beside = file.with_name(file.name + ".new")
-    with beside.open("wb") as opened:
-        opened.write(content)
-        opened.flush()
-        os.fsync(opened.fileno())
-    beside.replace(file)
+def replace_file(file: Path, content: bytes) -> None:
+    """Put a file in place in one step, on disk; what stood there is replaced, and a link is not followed.
+
+    Raises OSError, and leaves what was there.
+    """
+    descriptor, beside = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as opened:
+            opened.write(content)
+            opened.flush()
+            os.fsync(opened.fileno())
+        Path(beside).chmod(0o644)
+        Path(beside).replace(file)
+    except OSError:
+        Path(beside).unlink(missing_ok=True)
+        raise
 
 
 def _set_torn_tail_aside(path: Path, name: str) -> str | None:

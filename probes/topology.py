@@ -100,7 +100,8 @@ def seen(nvml: Nvml | Unreadable | None, cards: Mapping[str, Mapping[str, Found]
     else:
         accelerators = f"{nvml.count} accelerators" if nvml else "no accelerators"
     named = f": {', '.join(linked)}" if linked else ""
-    return f"{accelerators}, {len(cards)} NICs, {len(linked)} of them with a PCIe link of their own{named}"
+    nics = "1 NIC" if len(cards) == 1 else f"{len(cards)} NICs"
+    return f"{accelerators}, {nics}, {len(linked)} of them with a PCIe link of their own{named}"
 
 
 def look_at_nics(node: str, cards: Mapping[str, Mapping[str, Found]], wanted: list[str]) -> list[AnyReading]:

@@ -8,7 +8,7 @@ from msgspec import Struct
 from ..evidence import Document, Event, Run
 from .layout import Cell, Column, Table, number, text
 from .numbers import lasting, number_of, utc
-from .plain_text import listed, natural, printable
+from .plain_text import listed, natural, printable, printable_lines
 
 MOST_TRIALS = 200
 MOST_EVENTS = 100
@@ -58,9 +58,9 @@ def appendix(run: Run) -> Appendix:
     methods = header.segments[-1].methods if header.segments else {}
     return Appendix(
         policy=header.policy,
-        policy_text=printable(header.policy.text, LONGEST_DOCUMENT),
+        policy_text=printable_lines(header.policy.text, LONGEST_DOCUMENT),
         profile=header.profile,
-        profile_text=printable(header.profile.text, LONGEST_DOCUMENT),
+        profile_text=printable_lines(header.profile.text, LONGEST_DOCUMENT),
         commands=commands(run),
         segments=_segments(run),
         methods=", ".join(

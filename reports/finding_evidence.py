@@ -1,27 +1,43 @@
 """What a finding rests on: its samples, trials and logs, and its value among its peers."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 
 from markupsafe import Markup
 
 from ..evidence import Run, parse_subject
 from ..scoring.verdict import Finding
 from .charts import Line, peers
+from .log_excerpt import Excerpt, excerpt, log_names
 from .measured import Group, Measured, Value, params_label
 from .numbers import figure, significant
 from .plain_text import listed, printable
 from .spread import dot_of
 from .tables import reason_words
 
+MOST_LOGS = 2  # shown with their last lines
 
-def details(measured: Measured, each: Finding, names: Sequence[str], values: Group | None) -> Iterable[tuple[str, str]]:
-    """Pairs of a word and what it stands for, in the order a reader asks."""
+
+def details(
+    measured: Measured, group: Sequence[Finding], names: Sequence[str], values: Group | None
+) -> Iterable[tuple[str, str]]:
+    """Pairs of a word and what it stands for, in the order a reader asks; of several findings, those they share."""
+    each = group[0]
     if len(names) > 1:
         yield "Subjects", printable(listed(names, 64), 4000)
-    if each.reason:
+    checks = Counter(one.check for one in group)
+    if len(checks) > 1:
+        yield "Checks", printable(", ".join(f"{name} ({count})" for name, count in checks.items()), 4000)
+    if each.reason and len(checks) == 1:
         yield "Why", printable(reason_words(each.reason)[0])
-    if each.detail:
+    if each.detail and len(checks) == 1:
         yield "Detail", printable(each.detail)
+    if len(checks) == 1:
+        yield from _of_one(measured, each, values)
+
+
+def _of_one(measured: Measured, each: Finding, values: Group | None) -> Iterable[tuple[str, str]]:
     if each.metric:
         params = f" ({params_label(each.params)})" if each.params else ""
         yield "Metric", f"{printable(each.metric, 128)}{params}"
@@ -33,21 +49,36 @@ def details(measured: Measured, each: Finding, names: Sequence[str], values: Gro
         yield from _taken(own)
     if each.evidence:
         yield "Trials", printable(listed(each.evidence, 8), 600)
-        logs = _logs(measured.run, each.evidence)
-        if logs:
-            yield "Logs", printable(listed(logs, 4), 600)
+    logs = _logs(measured.run, each)
+    if logs:
+        yield "Logs", printable(listed([f"logs/{name}" for name in logs], 4), 600)
     yield "Required", "yes, by the policy for this access tier" if each.required else "no"
     if each.excludes:
         yield "Taking out", f"{each.excludes} would cure it"
 
 
-def _logs(run: Run, trials: Sequence[str]) -> list[str]:
-    """The names of the logs that these trials left in the run directory."""
-    folder = run.path / "logs"
-    if not folder.is_dir() or folder.is_symlink():
-        return []
-    names = sorted(entry.name for entry in folder.iterdir())
-    return [f"logs/{name}" for name in names if name.startswith(tuple(trials))]
+def _logs(run: Run, each: Finding) -> list[str]:
+    """The logs that a finding's trials left, the subject's own first; where a node was lost, the node's."""
+    names = log_names(run.path, each.evidence)
+    if not names and (each.reason == "died" or each.category == "evidence"):
+        names = log_names(run.path, [f"node-{node}." for node in nodes_of(each.subject)])
+    own = each.subject.replace("/", "-")
+    return sorted(names, key=lambda name: own not in name)
+
+
+def excerpts(run: Run, each: Finding) -> tuple[Excerpt, ...]:
+    """The last lines of a finding's logs, of two at most."""
+    found = (excerpt(run.path, name) for name in _logs(run, each)[:8])
+    return tuple(one for one in found if one)[:MOST_LOGS]
+
+
+def since_when(measured: Measured, group: Sequence[Finding], values: Group | None) -> datetime | None:
+    """When it was first measured so: the start of its own measurement, else the first time that its trials left."""
+    own = _own(group[0], values) if len(group) == 1 else None
+    if own and own.measurement.start:
+        return own.measurement.start
+    times = [measured.trial_time(trial) for each in group for trial in each.evidence]
+    return min((time for time in times if time), default=None)
 
 
 def _samples(own: Value, unit: str) -> str:

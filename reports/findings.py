@@ -1,25 +1,25 @@
 """Findings as rows that open: what was observed against what was expected, its peers, its samples, what to do."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 from msgspec import Struct
 
 from ..evidence import parse_subject
-from ..scoring.verdict import Category, Finding, Layer, Result, Verdict
-from .finding_evidence import among_peers, details, group_of, nodes_of
+from ..scoring.verdict import Finding, Layer, Result, Verdict
+from .finding_evidence import among_peers, details, excerpts, group_of, nodes_of, since_when
 from .first_screen import CATEGORY_WORDS, RESULT_WORDS
+from .gathering import CONFIDENCE, Gathered, gathered, nodes_in, rents
 from .layout import Column as TableColumn
 from .layout import Table, text
 from .layout import number as number_cell
+from .log_excerpt import Excerpt
 from .measured import Measured, params_label
-from .numbers import NOTHING, figure, number_of
+from .numbers import NOTHING, dollars, figure, number_of
 from .plain_text import natural, printable
 
 MOST_ROWS = 50
 MOST_CHARTS = 12  # each is some kilobytes and a tenth of a second
-_GATHER_FROM = 2  # so many like findings become one row
-_ORDER: dict[Result, int] = {"fail": 0, "not_measured": 1, "warn": 2, "pass": 3}
 _LAYERS: dict[Layer, str] = {
     "rule": "a rule of the policy",
     "contract": "the number in the contract",
@@ -27,7 +27,6 @@ _LAYERS: dict[Layer, str] = {
     "peers": "comparison with its peers",
     "baseline": "the last accepted run",
 }
-_CONFIDENCE = {"high": 3, "medium": 2, "low": 1}
 
 
 class Row(Struct, frozen=True, kw_only=True):
@@ -37,7 +36,7 @@ class Row(Struct, frozen=True, kw_only=True):
     subjects: str  # all of them, where several were gathered
     nodes: str  # for the filter
     check: str
-    category: Category
+    categories: str  # their keys, for the filter
     category_word: str
     result: Result
     result_word: str
@@ -49,18 +48,28 @@ class Row(Struct, frozen=True, kw_only=True):
     confidence: str
     confidence_rank: int
     required: bool
+    cost: str  # rent a month of what would have to be taken out
+    cost_sort: float
+    since: str  # UTC
+    since_sort: float | None
     detail: tuple[tuple[str, str], ...]
     chart: Markup | None
+    logs: tuple[Excerpt, ...]
     action: str
     statement: str
 
 
 def rows(measured: Measured, verdict: Verdict, *, charts: bool = True) -> tuple[list[Row], int]:
-    """What did not pass, the gravest first, at most 50 rows; and how many findings were left out."""
-    gathered = _gathered(_ordered(each for each in verdict.findings if each.result != "pass"))
-    shown = gathered[:MOST_ROWS]
-    left_out = sum(len(group) for group in gathered[MOST_ROWS:])
-    return [_row(measured, group, draws=charts and place < MOST_CHARTS) for place, group in enumerate(shown)], left_out
+    """What did not pass, what decides first, at most 50 rows; and how many findings were left out.
+
+    Without `charts` neither peers are drawn nor logs read.
+    """
+    every, rent = gathered(measured.run, verdict), rents(measured.run, verdict)
+    left_out = sum(len(group.findings) for group in every[MOST_ROWS:])
+    shown = every[:MOST_ROWS]
+    return [
+        _row(measured, each, rent, draws=charts and place < MOST_CHARTS) for place, each in enumerate(shown)
+    ], left_out
 
 
 def passed(verdict: Verdict) -> Table | None:
@@ -88,53 +97,57 @@ def passed(verdict: Verdict) -> Table | None:
     return Table(caption="What passed", columns=columns, rows=table_rows)
 
 
-def _ordered(findings: Iterable[Finding]) -> list[Finding]:
-    """Fail, then what is required and not measured, then warnings, then what could not be seen."""
-
-    def grave(each: Finding) -> tuple[object, ...]:
-        optional = each.result == "not_measured" and not each.required
-        return (4 if optional else _ORDER[each.result]), not each.required, -_CONFIDENCE[each.confidence]
-
-    return sorted(findings, key=lambda each: (*grave(each), each.category, each.check, natural(each.subject)))
-
-
-def _gathered(findings: Sequence[Finding]) -> list[list[Finding]]:
-    """Like findings without a value in one row: 512 times the same missing tool is one finding to a reader."""
-    groups: dict[tuple[object, ...], list[Finding]] = {}
-    for each in findings:
-        like = (each.check, each.result, each.required, each.reason, each.expected, tuple(each.params.items()))
-        groups.setdefault(like if each.result == "not_measured" else (id(each),), []).append(each)
-    found: list[list[Finding]] = []
-    for group in groups.values():
-        found += [group] if len(group) >= _GATHER_FROM else [[each] for each in group]
-    return found
-
-
-def _row(measured: Measured, group: Sequence[Finding], *, draws: bool) -> Row:
-    first = group[0]
+def _row(measured: Measured, group: Gathered, rent: Mapping[str, float], *, draws: bool) -> Row:
+    first = group.findings[0]
     values = group_of(measured, first)
-    names = sorted({each.subject for each in group}, key=natural)
+    names = sorted({each.subject for each in group.findings}, key=natural)
+    cost = rent.get(first.excludes or "")
+    since = since_when(measured, group.findings, values)
     return Row(
-        subject=first.subject if len(group) == 1 else _together(names),
+        subject=printable(first.subject if len(names) == 1 else _together(names), 200),
         subjects=", ".join(names[:600]),
-        nodes=" ".join(sorted({node for name in names for node in nodes_of(name)}, key=natural)),
-        check=printable(first.check, 120),
-        category=first.category,
-        category_word="" if first.check.startswith(first.category) else CATEGORY_WORDS[first.category],
+        nodes=" ".join(nodes_in(group.findings)),
+        check=_check(group),
+        categories=" ".join(dict.fromkeys(each.category for each in group.findings)),
+        category_word="" if group.why or first.check.startswith(first.category) else CATEGORY_WORDS[first.category],
         result=first.result,
         result_word=RESULT_WORDS[first.result],
-        against=_against(first),
+        against=_against(first) if not group.why else f"{_check(group)}.",
         observed=_observed(first),
         observed_sort=first.observed if isinstance(first.observed, int | float) else None,
-        expected=printable(first.expected or "\N{EM DASH}", 200),
-        layer=first.layer or "\N{EM DASH}",
+        expected=NOTHING if group.why else printable(first.expected or NOTHING, 200),
+        layer=first.layer or NOTHING,
         confidence=first.confidence,
-        confidence_rank=_CONFIDENCE[first.confidence],
-        required=first.required,
-        detail=tuple(details(measured, first, names, values)),
+        confidence_rank=CONFIDENCE[first.confidence],
+        required=any(each.required for each in group.findings),
+        cost=dollars(cost) if cost else "",
+        cost_sort=cost or 0.0,
+        since=f"{since:%d %b %H:%M}" if since else NOTHING,
+        since_sort=since.timestamp() if since else None,
+        detail=tuple(details(measured, group.findings, names, values)),
         chart=among_peers(first, values) if draws and values else None,
-        action=printable(first.action),
-        statement=printable(first.statement),
+        logs=excerpts(measured.run, first) if draws else (),
+        action=_action(group),
+        statement="" if group.why else printable(first.statement),
+    )
+
+
+def _check(group: Gathered) -> str:
+    if not group.why:
+        return printable(group.findings[0].check, 120)
+    return printable(f"{number_of(len(group.findings), 'result')} {group.why}", 200)
+
+
+def _action(group: Gathered) -> str:
+    """What to do, the same for all of a row."""
+    if group.why.startswith("on excluded"):
+        return "Nothing has to be measured as long as these nodes stay out."
+    if group.why.startswith("left out by --only"):
+        return "Run again without --only."
+    return (
+        "Run a profile that includes it."
+        if group.why
+        else printable(group.findings[0].action.removeprefix("To pass: "))
     )
 
 
@@ -149,6 +162,8 @@ def _observed(each: Finding) -> str:
 def _against(each: Finding) -> str:
     """Observed against expected, and who judged, in a sentence."""
     expected = printable(each.expected, 200)
+    if each.result == "not_measured" and each.observed is None:
+        return f"Not measured; expected {expected}." if expected not in ("", "measured") else "Not measured."
     told = f"Observed {_observed(each)}" if each.observed is not None else "Not measured"
     if expected:
         told += f", expected {expected}" if each.observed is not None else f"; expected {expected}"

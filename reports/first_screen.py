@@ -1,5 +1,6 @@
 """The first screen, for the one who signs: the verdict, why, what it rests on, four figures, and each category."""
 
+import statistics
 from collections import Counter
 from collections.abc import Iterable
 from typing import get_args
@@ -7,12 +8,13 @@ from typing import get_args
 from msgspec import Struct
 
 from ..evidence import Run
-from ..scoring.verdict import Category, Finding, Interval, Result, Verdict, VerdictWord
+from ..scoring.verdict import Category, Finding, Layer, Result, Verdict, VerdictWord
 from .measured import Measured, params_label
-from .numbers import dollars, figure, number_of, percent, significant, span
+from .numbers import dollars, figure, number_of, percent, span
 from .plain_text import listed, natural, printable
 from .rental import rent_a_month
 from .spread import noun
+from .taken_out import out_words, parted
 
 WORDS: dict[VerdictWord, str] = {
     "GO": "GO",
@@ -34,6 +36,9 @@ CATEGORY_WORDS: dict[Category, str] = {
 }
 
 
+_MFU_LAYERS: tuple[tuple[Layer, str], ...] = (("reference", "ref"), ("contract", "demanded"), ("baseline", "accepted"))
+
+
 class Bar(Struct, frozen=True, kw_only=True):
     """A bar from 0 to 100 with the interval and a mark of what is demanded or expected, all in hundredths."""
 
@@ -48,6 +53,7 @@ class Figure(Struct, frozen=True, kw_only=True):
 
     title: str
     value: str
+    qualifier: str = ""  # a word beside the value that says it is none of fact: assumed
     interval: str = ""
     bar: Bar | None = None
     note: str = ""
@@ -74,30 +80,41 @@ def figures(run: Run, measured: Measured, verdict: Verdict) -> tuple[Figure, ...
 
 def categories(verdict: Verdict) -> tuple[CategoryState, ...]:
     """How each category came out, in the order of the page. One without a check is not judged: that is no pass."""
-    by_category = {category: [e for e in verdict.findings if e.category == category] for category in get_args(Category)}
-    return tuple(_category_state(category, found) for category, found in by_category.items())
+    by_category: dict[Category, list[Finding]] = {category: [] for category in get_args(Category)}
+    for each in verdict.findings:
+        by_category[each.category].append(each)
+    return tuple(_category_state(category, found, verdict) for category, found in by_category.items())
 
 
-def tally(findings: Iterable[Finding]) -> str:
-    """Findings by result: 2 fail, 1 warn, 3 not measured."""
+def tally(findings: Iterable[Finding], verdict: Verdict) -> str:
+    """Findings by result: 2 fail, 1 warn, 3 not measured; those on nodes that are taken out are counted apart."""
+    remaining, out = parted((each for each in findings if each.result != "pass"), verdict)
+    apart = f"{out_words(out, verdict)} ({_by_result(out)})" if out else ""
+    return "; ".join(part for part in (_by_result(remaining), apart) if part) or "none"
+
+
+def _by_result(findings: Iterable[Finding]) -> str:
     count = Counter(each.result for each in findings)
     order: tuple[Result, ...] = ("fail", "not_measured", "warn")
     told = [f"{count[result]:,} {RESULT_WORDS[result]}" for result in order if count[result]]
-    return " · ".join(told) or "none"
+    return " · ".join(told)
 
 
-def _category_state(category: Category, found: list[Finding]) -> CategoryState:
-    """Fail before not measured before warn before pass; what was not required and not seen is counted beside a pass."""
+def _category_state(category: Category, found: list[Finding], verdict: Verdict) -> CategoryState:
+    """Fail before not measured before warn before pass; what was not required and not seen is counted beside a pass.
+
+    What is missing on nodes that are taken out says nothing of what remains.
+    """
     if not found:
         name = CATEGORY_WORDS[category]
         return CategoryState(name=name, anchor=category, result="not_measured", word="no check")
-    missing = [each for each in found if each.result == "not_measured"]
+    missing, out = parted((each for each in found if each.result == "not_measured"), verdict)
     required = [each for each in missing if each.required]
-    results = {each.result for each in found}
+    results = {each.result for each in found} - ({"not_measured"} if out and not missing else set())
     state: Result = "pass"
     if "fail" in results:
         state = "fail"
-    elif required or results == {"not_measured"}:
+    elif required or results <= {"not_measured"}:
         state = "not_measured"
     elif "warn" in results:
         state = "warn"
@@ -109,18 +126,33 @@ def _category_state(category: Category, found: list[Finding]) -> CategoryState:
 
 def _utilisation(measured: Measured, verdict: Verdict) -> Figure:
     mfu = verdict.economics.mfu
-    if mfu is not None and mfu.value is not None:
-        demanded = _threshold(verdict, "burn_in.mfu")
-        mark = None if demanded is None else demanded * 100
-        note = mfu.basis if demanded is None else f"demanded {percent(demanded)}; {mfu.basis}"
-        return Figure(
-            title="Model FLOPs utilisation",
-            value=percent(mfu.value),
-            interval=_interval(mfu),
-            bar=Bar(value=mfu.value * 100, low=_hundred(mfu.low), high=_hundred(mfu.high), mark=mark),
-            note=note,
-        )
-    return _matmul_instead(measured, verdict)
+    if mfu is None or mfu.value is None:
+        return _matmul_instead(measured, verdict)
+    mark, compared = _compared(verdict)
+    return Figure(
+        title="Model FLOPs utilisation",
+        value=percent(mfu.value),
+        interval=_interval(mfu.low, mfu.high, mfu.unit),
+        bar=Bar(value=mfu.value * 100, low=_hundred(mfu.low), high=_hundred(mfu.high), mark=_hundred(mark)),
+        note="; ".join(part for part in (compared, mfu.basis) if part),
+    )
+
+
+def _compared(verdict: Verdict) -> tuple[float | None, str]:
+    """What MFU is compared with: its reference, else what the policy demands, else what products alone reach."""
+    for layer, word in _MFU_LAYERS:
+        found = _thresholds(verdict, "burn_in.mfu", layer)
+        if len(found) == 1:
+            (mark,) = found
+            return mark, f"{word} {percent(mark)}"
+    products = [
+        e.observed for e in verdict.findings if e.metric == "matmul.mfu" and e.params.get("phase") == "sustained"
+    ]
+    numbers = [each for each in products if isinstance(each, float)]
+    if not numbers:
+        return None, ""
+    middle = statistics.median(numbers)
+    return middle, f"ceiling {percent(middle)}: matrix products alone"
 
 
 def _matmul_instead(measured: Measured, verdict: Verdict) -> Figure:
@@ -132,36 +164,45 @@ def _matmul_instead(measured: Measured, verdict: Verdict) -> Figure:
     return Figure(
         title=f"Matrix products, a {noun(group)}",
         value=figure(group.median, group.metric.unit),
-        interval=span(least, most) if several and significant(least) != significant(most) else "",
+        interval=_interval(least, most) if several else "",
         note=f"{params_label(group.params)}. {lacks}",
     )
 
 
 def _goodput(verdict: Verdict) -> Figure:
+    """Projected goodput; where the node-days cannot bound the failures, it is an assumption and says so."""
     goodput, title = verdict.economics.goodput, "Goodput (projected)"
     if goodput is None or goodput.value is None:
         lacks = _missing(verdict, ("goodput",)) or "It needs a measured checkpoint and node-days of burn-in."
         return Figure(title=title, value="not known", note=lacks)
+    interval = _interval(goodput.low, goodput.high, goodput.unit)
     bar = Bar(value=goodput.value * 100, low=_hundred(goodput.low), high=_hundred(goodput.high))
-    note = _failures(verdict) or goodput.basis
-    return Figure(title=title, value=percent(goodput.value), interval=_interval(goodput), bar=bar, note=note)
+    seen, value = verdict.reliability, _below_all(goodput.value)
+    if _bounds_failures(verdict):
+        note = f"failures at most {figure(seen.rate_high, '1/node-day')}"
+        return Figure(title=title, value=value, interval=interval, bar=bar, note=note)
+    assumed = f"projected with {figure((seen.projected_rate or 0) * 1000)} failures per 1,000 node-days assumed"
+    note = f"{assumed}; {figure(seen.node_days)} node-days observed are too few to tell"
+    return Figure(title=title, value=value, qualifier="assumed", interval=interval, note=note)
 
 
-def _failures(verdict: Verdict) -> str:
-    """What the node-days allow to say of failures; a bound of more than one a node and day says nothing."""
-    seen = verdict.reliability
-    if seen.rate_high is None:
-        return ""
-    if seen.rate_high > 1:
-        return f"{figure(seen.node_days)} node-days are too few to bound failures"
-    return f"failures at most {figure(seen.rate_high, '1/node-day')}"
+def _below_all(share: float) -> str:
+    """A share of time that is not all of it never reads 100 %."""
+    shown = percent(share)
+    return "over 99.9 %" if share < 1 and shown == percent(1.0) else shown
+
+
+def _bounds_failures(verdict: Verdict) -> bool:
+    """Whether the node-days say anything of failures: a bound of more than one a node and day does not."""
+    high = verdict.reliability.rate_high
+    return high is not None and high <= 1
 
 
 def _money(run: Run, verdict: Verdict) -> Figure:
     cost, title = verdict.economics.usd_per_pflop_day, "Money per useful PFLOP-day"
     if cost is not None and cost.value is not None:
-        interval = f"{span(cost.low, cost.high)}" if cost.low is not None else ""
-        return Figure(title=title, value=dollars(cost.value), interval=interval, note=cost.basis)
+        note = cost.basis if _bounds_failures(verdict) else f"{cost.basis}; goodput as assumed"
+        return Figure(title=title, value=dollars(cost.value), interval=_interval(cost.low, cost.high), note=note)
     if run.header.price_per_gpu_hour is None:
         return Figure(title=title, value="no price", note="Give --price USD_PER_GPU_HOUR to hwlottery run.")
     lacks = _missing(verdict, ("money", "usd", "pflop")) or "It needs MFU and goodput."
@@ -172,18 +213,18 @@ def _cost(run: Run, verdict: Verdict) -> Figure:
     found = [each for each in verdict.findings if each.result != "pass"]
     rent = rent_a_month(run, verdict.exclude)
     if rent:
-        note = f"rent of {listed(sorted(verdict.exclude, key=natural), 4)} · {tally(found)}"
+        note = f"rent of {listed(sorted(verdict.exclude, key=natural), 4)} · {tally(found, verdict)}"
         return Figure(title="What the findings cost", value=f"{dollars(rent)} a month", note=note)
     checks = len({each.check for each in found})
     value = number_of(len(found), "finding") if found else "no finding"
-    note = f"{tally(found)}, of {number_of(checks, 'check')}" if found else "Every check passed."
+    note = f"{tally(found, verdict)}, of {number_of(checks, 'check')}" if found else "Every check passed."
     return Figure(title="Findings", value=value, note=note)
 
 
-def _threshold(verdict: Verdict, name: str) -> float | None:
-    """The one threshold of a metric, or None where there is none or several."""
-    found = [e.threshold for e in verdict.findings if e.metric == name and e.threshold is not None]
-    return found[0] if found and len(set(found)) == 1 else None
+def _thresholds(verdict: Verdict, name: str, layer: Layer | None) -> set[float]:
+    """The thresholds of a metric that one layer set."""
+    found = (e for e in verdict.findings if e.metric == name and e.layer == layer)
+    return {e.threshold for e in found if e.threshold is not None}
 
 
 def _missing(verdict: Verdict, words: tuple[str, ...]) -> str:
@@ -192,11 +233,11 @@ def _missing(verdict: Verdict, words: tuple[str, ...]) -> str:
     return printable(next(found, ""), 200)
 
 
-def _interval(shown: Interval) -> str:
-    if shown.low is None and shown.high is None:
+def _interval(low: float | None, high: float | None, unit: str = "") -> str:
+    """An interval in words; nothing where its ends read the same."""
+    if (low is None and high is None) or figure(low, unit) == figure(high, unit):
         return ""
-    told = span(shown.low, shown.high, shown.unit)
-    return "" if told == figure(shown.value, shown.unit) else told
+    return span(low, high, unit)
 
 
 def _hundred(share: float | None) -> float | None:

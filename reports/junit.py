@@ -7,7 +7,7 @@ from ..scoring.verdict import Category, Finding, Verdict
 from .first_screen import RESULT_WORDS, WORDS
 from .measured import params_label
 from .numbers import figure
-from .plain_text import printable
+from .plain_text import printable, printable_lines
 
 
 def render(verdict: Verdict) -> str:
@@ -27,9 +27,10 @@ def render(verdict: Verdict) -> str:
 
 def _verdict_suite(verdict: Verdict) -> ET.Element:
     case = ET.Element("testcase", {"classname": "hwlottery", "name": f"verdict ({printable(verdict.policy.name, 80)})"})
-    told = "\n".join([verdict.sentence, *verdict.reasons, *verdict.caveats])
+    told = "\n".join(map(printable, [verdict.sentence, *verdict.reasons, *verdict.caveats]))
     if verdict.verdict in ("GO", "CONDITIONAL"):
-        _part(case, "system-out", f"{WORDS[verdict.verdict]}: {told}")
+        signed = "" if verdict.signable else " (not signable)"
+        _part(case, "system-out", f"{WORDS[verdict.verdict]}{signed}: {told}")
     else:
         kind = "failure" if verdict.verdict == "NO_GO" else "error"
         _part(case, kind, told, message=f"{WORDS[verdict.verdict]}: {verdict.sentence}")
@@ -55,7 +56,7 @@ def _case(each: Finding) -> ET.Element:
     elif each.result == "not_measured":
         _part(case, "error" if each.required else "skipped", _told(each), message=_against(each))
     elif each.result == "warn":
-        _part(case, "system-out", f"warning: {_against(each)}\n{_told(each)}")
+        _part(case, "system-out", f"warning: {printable(_against(each))}\n{_told(each)}")
     return case
 
 
@@ -67,9 +68,9 @@ def _against(each: Finding) -> str:
 
 def _told(each: Finding) -> str:
     parts = (each.detail, each.action, each.statement, f"trials: {', '.join(each.evidence)}" if each.evidence else "")
-    return "\n".join(part for part in parts if part)
+    return "\n".join(printable(part) for part in parts if part)
 
 
 def _part(case: ET.Element, name: str, words: str, *, message: str = "") -> None:
     part = ET.SubElement(case, name, {"message": printable(message, 500)} if message else {})
-    part.text = printable(words)
+    part.text = printable_lines(words)  # each of its lines was made one before they were joined

@@ -3,15 +3,17 @@
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable
-from functools import lru_cache
+from datetime import datetime
+from functools import cached_property, lru_cache
 
+import msgspec
 from msgspec import Struct
 
 from ..evidence import Fact, Measurement, Metric, NotMeasured, Params, Run, is_metric, metric, parse_subject, value_of
 from .numbers import number_of, size
 from .plain_text import natural, printable
 
-ParamsKey = tuple[tuple[str, str], ...]
+ParamsKey = bytes
 
 
 class Value(Struct, frozen=True, kw_only=True):
@@ -74,6 +76,20 @@ class Measured:
         self._facts: dict[str, dict[str, Fact]] = defaultdict(dict)
         for fact in run.facts:
             self._facts[fact.subject][fact.key] = fact
+
+    @cached_property
+    def _trial_times(self) -> dict[str, datetime]:
+        times: dict[str, datetime] = {}
+        starts = ((each.trial, each.start) for each in self.run.measurements)
+        ends = ((each.trial, each.time) for each in self.run.events)
+        for trial, time in (*starts, *ends):
+            if trial and time and (trial not in times or time < times[trial]):
+                times[trial] = time
+        return times
+
+    def trial_time(self, trial: str) -> datetime | None:
+        """The first time that a trial's records tell: when it began to measure, else when it ended."""
+        return self._trial_times.get(trial)
 
     def groups(self, name: str) -> list[Group]:
         """The groups of a metric, the fullest and weightiest first."""
@@ -163,7 +179,7 @@ def _key(record: Measurement | NotMeasured) -> tuple[str, str, ParamsKey]:
 
 
 def _params_key(params: Params) -> ParamsKey:
-    return tuple(sorted((key, repr(value)) for key, value in params.items()))
+    return msgspec.json.encode(params, order="sorted") if params else b""
 
 
 def _last_attempts(run: Run) -> list[Measurement | NotMeasured]:

@@ -11,9 +11,9 @@ from ..evidence import Run
 from ..scoring.verdict import Verdict
 from .appendix import appendix
 from .findings import passed, rows
-from .first_screen import CATEGORY_WORDS, RESULT_WORDS, WORDS, categories, figures
+from .first_screen import CATEGORY_WORDS, RESULT_WORDS, WORDS, categories, figures, tally
 from .measured import Measured
-from .plain_text import printable
+from .plain_text import printable, printable_lines
 from .rental import rented, when
 from .sections import SECTIONS
 from .visibility import exclusion, required_words, visibility
@@ -48,10 +48,14 @@ def render(run: Run, verdict: Verdict) -> str:
             categories=categories(verdict),
             exclusion=exclusion(verdict),
             findings=found,
+            finding_categories={key for row in found for key in row.categories.split()},
+            costs_known=any(row.cost for row in found),
             findings_left_out=left_out,
             passed=passed(verdict),
             category_words=CATEGORY_WORDS,
             result_words=RESULT_WORDS,
+            unsigned=verdict.verdict in ("GO", "CONDITIONAL") and not verdict.signable,
+            tally=tally(verdict.findings, verdict),
             coverage=required_words(verdict),
             visibility=visibility(measured, verdict),
             sections=[section(measured, verdict) for section in SECTIONS],
@@ -90,12 +94,27 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["marked"] = marked
+    environment.filters["lines"] = lines
     return environment
 
 
 def shown(value: object) -> object:
-    """What the template writes for a value: text without control characters; markup that was made safe as it is."""
-    return printable(value, LONGEST_TEXT) if isinstance(value, str) and not isinstance(value, Markup) else value
+    """What the template writes for a value: text as one line without control characters, unless it was given several
+    by the filter `lines`; markup that was made safe as it is."""
+    if not isinstance(value, str) or isinstance(value, Markup | Lines):
+        return value
+    return printable(value, LONGEST_TEXT)
+
+
+class Lines(str):
+    """Text that may have several lines: a document, a log excerpt."""
+
+    __slots__ = ()
+
+
+def lines(text: str) -> Lines:
+    """Text whose lines are kept."""
+    return Lines(printable_lines(text, LONGEST_TEXT))
 
 
 def marked(text: str) -> Markup:

@@ -11,6 +11,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import altair as alt
+import msgspec
 from markupsafe import Markup
 
 from .plain_text import printable
@@ -61,7 +62,9 @@ def draw(chart: Any, *, label: str) -> Markup:
     import vl_convert
 
     configured = _themed(chart)
-    markup = vl_convert.vegalite_to_svg(configured.to_json(), allowed_base_urls=[])
+    # Altair's own check of the whole chart against its schema takes longer than the drawing, and its parts were checked
+    # when they were made; what cannot be drawn is an error of vl-convert's.
+    markup = vl_convert.vegalite_to_svg(configured.to_json(validate=False), allowed_base_urls=[])
     return Markup(clean(markup, label=label))  # noqa: S704  # every part was rewritten by clean()
 
 
@@ -154,6 +157,10 @@ def _themed(chart: Any) -> Any:
 
 
 def inline(rows: list[dict[str, Any]]) -> Any:
-    """Rows as inline chart data, their text made printable."""
+    """Rows as inline chart data, their text made printable.
+
+    As JSON in a string: Altair copies a chart many times, and thousands of rows of objects with it.
+    """
     shown = [{key: printable(v, 200) if isinstance(v, str) else v for key, v in row.items()} for row in rows]
-    return alt.InlineData(values=shown)
+    values = msgspec.json.encode(shown).decode()
+    return alt.InlineData(values=values, format=alt.JsonDataFormat(type="json"))

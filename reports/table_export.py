@@ -103,5 +103,6 @@ def _time(moment: datetime | None) -> str:
 
 
 def _safe(cell: str) -> str:
-    shown = printable(cell).replace("\r", " ")
-    return f"'{shown}" if _FORMULA.match(shown) and not _NUMBER.match(shown) else shown
+    shown = printable(cell)
+    formula = _FORMULA.match(shown) or _FORMULA.match(cell)
+    return f"'{shown}" if formula and not _NUMBER.match(shown) else shown

@@ -15,6 +15,7 @@ from .rental import rented, when
 from .visibility import exclusion, required_words
 
 MOST_ROWS = 20
+MOST_REASONS = 5
 _VERDICT_STYLES: dict[VerdictWord, str] = {
     "GO": "bold green",
     "CONDITIONAL": "bold yellow",
@@ -45,25 +46,31 @@ def show(verdict: Verdict, run: Run, console: Console) -> None:
 
 
 def _headline(verdict: Verdict, console: Console) -> None:
-    style = _VERDICT_STYLES[verdict.verdict]
-    line = Text.assemble(
-        (f"{_SIGNS[verdict.verdict]} {WORDS[verdict.verdict]}", style), "  ", printable(verdict.sentence)
-    )
-    line.append("  signable" if verdict.signable else "  not signable", style="dim")
-    console.print(line)
-    for reason in verdict.reasons[:5]:
-        _say(console, f"  {reason}")
+    """The verdict with its sign: square brackets only for one that may be signed, or says no."""
+    unsigned = verdict.verdict in ("GO", "CONDITIONAL") and not verdict.signable
+    sign = _SIGNS[verdict.verdict]
+    sign = f"({sign[1:-1]})" if unsigned else sign
+    signed = "signable" if verdict.signable else "not signable"
+    style = _VERDICT_STYLES[verdict.verdict].removeprefix("bold " if unsigned else "")
+    line = Text.assemble((f"{sign} {WORDS[verdict.verdict]}", style), f", {signed}", "  ", printable(verdict.sentence))
+    _hanging(console, line)
+    for reason in verdict.reasons[:MOST_REASONS]:
+        _say(console, reason, indent=2)
     if verdict.not_judged:
-        _say(console, f"  Not judged: {'; '.join(verdict.not_judged[:5])}")
+        more = len(verdict.not_judged) - 2
+        told = " ".join(verdict.not_judged[:2]) + (f" And {more} more in the report." if more > 0 else "")
+        _say(console, f"Not judged: {told}", indent=2)
     if verdict.confidence:
-        _say(console, f"  Confidence: {verdict.confidence}")
+        _say(console, f"Confidence: {verdict.confidence}", indent=2)
 
 
 def _four(run: Run, measured: Measured, verdict: Verdict, console: Console) -> None:
     grid = Table.grid(padding=(0, 2))
     for one in figures(run, measured, verdict):
-        interval = f" [{one.interval}]" if one.interval else ""
-        grid.add_row(Text(one.title), Text(one.value, style="bold") + Text(interval), Text(one.note, style="dim"))
+        value = Text(printable(one.value), style="dim" if one.qualifier else "bold")
+        value.append(f" {one.qualifier}" if one.qualifier else "")
+        value += Text(f" [{one.interval}]" if one.interval else "")
+        grid.add_row(Text(one.title), value, Text(printable(one.note), style="dim"))
     console.print(grid)
 
 
@@ -78,10 +85,10 @@ def _findings(measured: Measured, verdict: Verdict, console: Console) -> None:
     if not found:
         _say(console, f"Every check passed ({passed} results).")
         return
-    _say(console, f"{tally(verdict.findings)} · {passed} pass")
+    _say(console, f"{tally(verdict.findings, verdict)} · {passed:,} pass")
     if console.width < _NARROW:
         for row in found[:MOST_ROWS]:
-            console.print(_line(row))
+            _hanging(console, _line(row))
     else:
         console.print(_table(found[:MOST_ROWS]))
     more = len(found) - len(found[:MOST_ROWS]) + left_out
@@ -106,6 +113,14 @@ def _line(row: Row) -> Text:
     return Text.assemble((row.result_word, _STYLES[row.result]), told)
 
 
-def _say(console: Console, words: str, style: str = "") -> None:
+def _say(console: Console, words: str, style: str = "", *, indent: int = 0) -> None:
     """Plain text: square brackets in names are no markup."""
-    console.print(Text(printable(words), style=style))
+    _hanging(console, Text(printable(words), style=style), indent)
+
+
+def _hanging(console: Console, words: Text, indent: int = 0) -> None:
+    """One line of the report; where it is folded, what follows is indented, so that no name can begin a line."""
+    deeper = indent + 2
+    for place, line in enumerate(words.wrap(console, max(10, console.width - deeper))):
+        line.rstrip()
+        console.print(Text(" " * (deeper if place else indent)) + line)

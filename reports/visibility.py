@@ -11,6 +11,7 @@ from .layout import Column, Table, number, text
 from .measured import Measured
 from .plain_text import listed, natural, printable
 from .tables import MOST_ROWS
+from .taken_out import out_nodes, parted
 
 _TIER_WORDS = {
     "bare-root": "bare metal, root: kernel log, PCI tree, mounts",
@@ -34,7 +35,7 @@ class Exclusion(Struct, frozen=True, kw_only=True):
 def exclusion(verdict: Verdict) -> Exclusion:
     """The verdict's exclusions, nodes apart from accelerators and links."""
     nodes = sorted((each for each in verdict.exclude if _kind(each) == "node"), key=natural)
-    parts = sorted(set(verdict.exclude) - set(nodes), key=natural)
+    parts = [printable(each, 600) for each in sorted(set(verdict.exclude) - set(nodes), key=natural)]
     option = shlex.quote(f"--exclude={','.join(nodes)}") if nodes else ""
     return Exclusion(nodes=tuple(nodes), parts=tuple(parts), option=option)
 
@@ -113,10 +114,17 @@ def _tiers(run: Run) -> Table | None:
 
 
 def required_words(verdict: Verdict) -> str:
-    """How much of what the policy requires was measured, in a sentence."""
+    """How much of what the policy requires was measured, in a sentence; nodes that are taken out are counted apart."""
     cover = verdict.coverage
-    share = f"{cover.measured:,} of {cover.required:,} required values were measured"
-    return f"{share}; {cover.closed:,} are closed to the tenant." if cover.closed else f"{share}."
+    remaining, out = parted((each for each in verdict.findings if each.required), verdict)
+    lost = [each for each in out if each.result == "not_measured"]
+    if lost:
+        seen = sum(each.result != "not_measured" for each in remaining)
+        told = f"{seen:,} of {len(remaining):,} required values on what remains were measured"
+        told += f"; {len(lost):,} more are missing on excluded {out_nodes(lost, verdict)}"
+    else:
+        told = f"{cover.measured:,} of {cover.required:,} required values were measured"
+    return f"{told}; {cover.closed:,} are closed to the tenant." if cover.closed else f"{told}."
 
 
 def _who(subjects: list[str]) -> str:

@@ -89,13 +89,18 @@ def limit_checks(limits: Mapping[str, Found], rdma: bool) -> Iterator[Advice]:
     """Locked memory, which RDMA needs, and open files."""
     memlock, files = limits["limit.memlock"], limits["limit.nofile"]
     if rdma and memlock != "unlimited":
-        yield problem("memlock", f"{memlock} bytes: RDMA cannot register its buffers", "ulimit -l unlimited")
+        yield problem("memlock", f"{_size(memlock)}: RDMA cannot register its buffers", "ulimit -l unlimited")
     else:
-        yield ok("memlock", str(memlock))
+        yield ok("memlock", _size(memlock))
     if isinstance(files, int) and files < _LEAST_FILES:
         yield problem("open files", f"{files} at most", f"ulimit -n {_LEAST_FILES * 64}")
     else:
         yield ok("open files", str(files))
+
+
+def _size(limit: Found) -> str:
+    """A limit in bytes as people say it; 'unlimited', or why it is not known, as it is."""
+    return f"{limit / 2**20:,.0f} MiB" if isinstance(limit, int) else str(limit)
 
 
 def clock(synchronised: bool | Unreadable) -> Advice:

@@ -1,5 +1,6 @@
 """A run as people watch it: one moving line and a bar on a terminal, plain lines anywhere else."""
 
+import contextlib
 from types import TracebackType
 
 from rich.console import Console
@@ -34,10 +35,17 @@ class Live:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        self._bar.stop()
+        with contextlib.suppress(OSError):
+            self._bar.stop()
 
     def __call__(self, progress: Progress) -> None:
-        """Show how far the run is."""
+        """Show how far the run is. Whoever watched may have left: that ends the showing, never the run."""
+        try:
+            self._show(progress)
+        except OSError:
+            self._console.quiet = True
+
+    def _show(self, progress: Progress) -> None:
         if not self._console.is_terminal:
             self._plain_line(progress)
             return

@@ -18,7 +18,10 @@ from .session import Session, Show, cluster_of
 
 
 class RunStopped(HwlotteryError):
-    """The run was stopped by a signal; its directory is valid and resumes. `exit_code` is 130 or 143."""
+    """The run was stopped by a signal; its directory is valid and resumes.
+
+    `exit_code` is 128 plus the signal: 130 for Ctrl-C, 143 for SIGTERM, 129 for SIGHUP (the ssh session is gone).
+    """
 
     def __init__(self, path: Path, exit_code: int) -> None:
         self.path = path
@@ -32,8 +35,15 @@ class RunCutShort(HwlotteryError):
     exit_code = 6
 
 
+_STOPPING = (signal.SIGTERM, signal.SIGHUP)
+
+
 class Terminated(BaseException):
-    """SIGTERM arrived. A BaseException, as KeyboardInterrupt is: nothing but the session may swallow it."""
+    """SIGTERM or SIGHUP arrived. A BaseException, as KeyboardInterrupt is: nothing but the session may swallow it."""
+
+    def __init__(self, signum: int) -> None:
+        self.signum = signum
+        super().__init__(signal.Signals(signum).name)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,32 +108,35 @@ def _finish_or_say(session: "Session") -> None:
     """Drive a session to its end. However it ends, the directory is left valid."""
     path = session.writer.path
     try:
-        with _sigterm_raises():
+        with _signals_raise():
             session.drive()
         session.writer.finish()
     except (KeyboardInterrupt, Terminated) as stop:
-        by_term = isinstance(stop, Terminated)
+        signum = stop.signum if isinstance(stop, Terminated) else signal.SIGINT
         with contextlib.suppress(OSError):
-            session.writer.write([Event(time=now(), kind="interrupted", detail="SIGTERM" if by_term else "Ctrl-C")])
-        raise RunStopped(path, 143 if by_term else 130) from None
+            session.writer.write([Event(time=now(), kind="interrupted", detail=signal.Signals(signum).name)])
+        raise RunStopped(path, 128 + signum) from None
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO):
             raise
         raise RunCutShort(
-            f"cannot write to {path}: {error.strerror}. What was measured is kept; make room, then go on with: "
-            f"hwlottery run --resume {path}"
+            f"cannot write to {error.filename or path}: {error.strerror}. What was measured is kept; make room, then "
+            f"go on with: hwlottery run --resume {path}"
         ) from None
     finally:
         session.writer.close()
 
 
 @contextlib.contextmanager
-def _sigterm_raises() -> Iterator[None]:
-    def terminate(*_: object) -> None:
-        raise Terminated
+def _signals_raise() -> Iterator[None]:
+    def terminate(signum: int, _: object) -> None:
+        raise Terminated(signum)
 
-    before = signal.signal(signal.SIGTERM, terminate)
+    # nohup and the like have SIGHUP ignored already: it stays so
+    ours = [signum for signum in _STOPPING if signal.getsignal(signum) is not signal.SIG_IGN]
+    before = {signum: signal.signal(signum, terminate) for signum in ours}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for signum, handler in before.items():
+            signal.signal(signum, handler)

@@ -1,6 +1,5 @@
 """One start or resume of a run, under way: probe's plan -> gangs -> records."""
 
-import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +10,7 @@ import msgspec
 from .. import __version__
 from ..cluster import Cluster, Node, Outcome, Rank, Round
 from ..cluster.control import ControlPlane, NodeLost, Returned, Sent
-from ..cluster.node import NodeConfig
+from ..cluster.node import NodeConfig, died_idle_here
 from ..evidence import (
     AnyRecord,
     Event,
@@ -33,7 +32,7 @@ from .identify import Identified, differences, identify_here
 from .preview import preview, wanted
 from .progress import Progress
 from .telemetry import TelemetryFiles, take_windows_here
-from .trial_records import plan_record, recorded_outcomes, result_records, skipped, trial_id
+from .trial_records import idle_death, plan_record, recorded_outcomes, result_records, skipped, trial_id
 
 JOIN_WITHIN_S = 60.0
 Show = Callable[[Progress], None]
@@ -81,6 +80,7 @@ class Session:
                 self._run_probe(plane, probe)
                 self._keep_telemetry(plane)
                 self._tell(done_s=expected.start_s + sum(part.expected_s for part in expected.probes[:number]))
+            self._note_idle_deaths(plane)
 
     def _promised_cluster(self) -> Cluster:
         header = self.writer.header
@@ -100,15 +100,31 @@ class Session:
             )
             plane.start_local(config, self.writer.log_path(f"node-{node.name}.log"))
         here = plane.wait_joined(tuple(node.name for node in cluster.nodes), JOIN_WITHIN_S)
-        found = {name: identified for name in here if (identified := _identified(plane, name)) is not None}
+        found = {name: identified for name in here if (identified := self._identified(plane, name)) is not None}
         self._open_segment(found)
         self._write(
             [
                 Event(time=now(), kind="run_started", detail="" if self.earlier is None else "resumed"),
-                *(Event(time=now(), kind="node_joined", subject=name) for name in found),
+                *(Event(time=now(), kind="node_joined", subject=name) for name in here if name not in plane.lost),
             ]
         )
         self._note_lost(plane)
+
+    def _identified(self, plane: ControlPlane, node: str) -> Identified | None:
+        identified: Identified | None = self._asked(plane, node, identify_here)
+        return identified
+
+    def _asked(self, plane: ControlPlane, node: str, function: Callable[[], Any]) -> Any | None:
+        """What a function says in a node's worker; None where the node is lost or the function raises, which is said in
+        an event: what stands beside the measuring must not cost the run."""
+        try:
+            return plane.call(node, function)
+        except NodeLost:
+            return None
+        except Exception as error:  # noqa: BLE001  # whatever a driver or a library on the node raises
+            what = f"{function.__name__} raised {type(error).__name__}: {error}"
+            self._write([Event(time=now(), kind="note", subject=node, severity="error", detail=what[:500])])
+            return None
 
     def _open_segment(self, found: dict[str, Identified]) -> None:
         """Add this start to run.json. On a resume, refuse to mix figures of unlike software, hardware or methods."""
@@ -227,11 +243,16 @@ class Session:
             for subject in _promised_subjects(header, would_measure(probe, name, len(header.promised)))
         )
 
+    def _note_idle_deaths(self, plane: ControlPlane) -> None:
+        """Ranks that died after their last trial are found at the end: no trial will."""
+        for node in self._current_cluster(plane).nodes:
+            died = self._asked(plane, node.name, died_idle_here) or ()
+            self._write(idle_death(subject, now()) for subject in died)
+
     def _keep_telemetry(self, plane: ControlPlane) -> None:
         files = TelemetryFiles(self.writer.path / "telemetry")
         for node in self._current_cluster(plane).nodes:
-            with contextlib.suppress(NodeLost):
-                files.add(node.name, plane.call(node.name, take_windows_here))
+            files.add(node.name, self._asked(plane, node.name, take_windows_here) or [])
 
     def _write(self, records: Any) -> None:
         listed: list[AnyRecord] = list(records)
@@ -241,13 +262,6 @@ class Session:
     def _tell(self, **changes: Any) -> None:
         self.state = msgspec.structs.replace(self.state, **changes)
         self.show(self.state)
-
-
-def _identified(plane: ControlPlane, node: str) -> Identified | None:
-    with contextlib.suppress(NodeLost):
-        identified: Identified = plane.call(node, identify_here)
-        return identified
-    return None
 
 
 def _promised_subjects(header: RunHeader, kinds: tuple[str, ...]) -> Iterator[str]:

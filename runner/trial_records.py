@@ -1,7 +1,9 @@
 """From what came back of a trial to the records of a run, and back again for a resume."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from math import isfinite
 
 import msgspec
@@ -26,6 +28,7 @@ from ..evidence import (
     parse_subject,
 )
 from ..evidence.records import Reason, Scalar, TrialOutcome
+from ..evidence.writing import file_of
 from ..probes.protocol import Probe
 
 _OUTCOMES: dict[type, TrialOutcome] = {
@@ -75,7 +78,11 @@ def plan_record(probe: Probe, trial: Trial, identity: str) -> TrialPlan:
 
 
 def result_records(trial: Trial, identity: str, returned: Returned) -> list[AnyRecord]:
-    """All records of a trial that has ended: what it brought, what it did not bring and why, and what happened."""
+    """All records of a trial that has ended: what it brought, what it did not bring and why, and what happened.
+
+    The last, trial_ended, counts the others by file: what stands in no fill (a sensor's value) is missed too when it is
+    gone.
+    """
     readings = (*returned.outcome.readings, *returned.beside)
     records = [record for reading in readings for record in _records(reading, trial, identity, returned)]
     records += _unfilled(trial, identity, returned, records)
@@ -89,6 +96,7 @@ def result_records(trial: Trial, identity: str, returned: Returned) -> list[AnyR
             severity="info" if isinstance(returned.outcome, Finished) else "error",
             outcome=_OUTCOMES[type(returned.outcome)],
             detail=told(returned.outcome),
+            counts=dict(Counter(file_of(record) for record in records)),
         )
     )
     return records
@@ -213,8 +221,16 @@ def _happenings(identity: str, returned: Returned) -> Iterator[Event]:
             yield Event(
                 time=at, kind="worker_lost", subject=subject, severity="error", trial=identity, detail=outcome.message
             )
+    for subject in returned.died_idle:
+        yield idle_death(subject, at, identity)
     for subject in returned.replaced:
         yield Event(time=at, kind="rank_replaced", subject=subject, severity="warning", trial=identity)
+
+
+def idle_death(subject: str, at: datetime, identity: str | None = None) -> Event:
+    """A rank's process that ended while nothing was asked of it: the kernel's out-of-memory killer does that."""
+    detail = "its process ended between trials, while nothing was asked of it"
+    return Event(time=at, kind="worker_lost", subject=subject, severity="error", trial=identity, detail=detail)
 
 
 def recorded_outcomes(run: Run) -> dict[str, Outcome]:

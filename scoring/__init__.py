@@ -1,5 +1,6 @@
 """Scoring: policies, the layers of a check, statistics, and the verdict. Fails closed: missing is never a pass."""
 
+from .defects import defects
 from .policy import Policy, document_for, load_policy, policy_from_text, policy_names
 from .policy_text import PolicyError
 from .score import read_verdict, score_run, verdict_json
@@ -15,6 +16,7 @@ __all__ = [
     "PolicyError",
     "Reliability",
     "Verdict",
+    "defects",
     "document_for",
     "load_policy",
     "policy_from_text",

@@ -19,11 +19,13 @@ _HOW_BY_REASON = {
     "parse_error": "The tool's output could not be read: its log in logs/ holds it.",
     "not_finite": "A sample was NaN or infinite: repeat the trial, and suspect the device if it happens again.",
     "closed_to_tenant": "Ask the provider for access, or for the figure itself.",
-    "no_reference": "Add this kind of accelerator, with a source, to references/accelerators.yaml.",
+    "no_reference": "Add the value, with a source, to references/accelerators.yaml, or give your own number in a "
+    "policy of yours (layers: contract).",
     "not_returned": "Run it again: nothing was recorded for it.",
     "interrupted": "Go on with the run: hwlottery run --resume RUN.",
     "too_short": "Run it for longer.",
     "undecided": "Measure it with a node that is known good.",
+    "no_power": "Measure it again on every one of them, and hold it against a reference or your own number.",
     "incomplete": "Copy the run directory again from where it was made, or finish it with --resume, or run again.",
 }
 
@@ -47,6 +49,8 @@ def _statement(finding: Finding, check: Check) -> str:
 def _how_to_measure(finding: Finding, check: Check) -> str:
     if finding.reason == "tool_missing":
         return f"Install what is missing, then run it again: {finding.detail}"
+    if finding.reason == "not_retested":
+        return f"Retest {finding.subject}: only an outlier that is seen again fails, and none is cleared unseen."
     by_reason = _HOW_BY_REASON.get(finding.reason, "Run it again.")
     return " ".join(part for part in (filled(check.how, finding), by_reason) if part)
 
@@ -58,7 +62,7 @@ def _to_pass(finding: Finding, check: Check) -> str:
     if finding.layer == "peers" and finding.result == "warn" and finding.metric:
         return f"Retest {finding.subject}: only an outlier that is seen again fails."
     action = filled(check.action, finding)
-    wanted = f"It passes with {finding.expected}." if finding.expected else ""
+    wanted = f"To pass: {finding.expected}." if finding.expected else ""
     return " ".join(part for part in (action, wanted) if part)
 
 

@@ -29,15 +29,20 @@ def _gaps(key: str, wanted: Wanted, values: list[Value]) -> list[Params]:
     if isinstance(wanted, Range):
         return []
     each = wanted if isinstance(wanted, tuple) else (wanted,)
-    return [{key: one} for one in each if not any(value.params.get(key) == one for value in values)]
+    return [{key: one} for one in each if not any(_same(value.params[key], one) for value in values)]
 
 
 def _within(value: Scalar, wanted: Wanted) -> bool:
     if isinstance(wanted, tuple):
-        return value in wanted
+        return any(_same(value, one) for one in wanted)
     if not isinstance(wanted, Range):
-        return value == wanted
-    if isinstance(value, str):
+        return _same(value, wanted)
+    if isinstance(value, str | bool):
         return False
     above = wanted.at_least is None or value >= wanted.at_least
     return above and (wanted.at_most is None or value <= wanted.at_most)
+
+
+def _same(value: Scalar, wanted: Scalar) -> bool:
+    """yes is not 1."""
+    return value == wanted and isinstance(value, bool) == isinstance(wanted, bool)

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from ..evidence import RunHeader
+from .policy_model import SPEED_KINDS
 from .scope import nodes_of
 from .verdict import Coverage, Finding, VerdictWord
 
@@ -21,6 +22,8 @@ class Decision(Struct, frozen=True, kw_only=True):
     fatal: tuple[Finding, ...]  # required, failed, and taking out a node does not cure it
     curable: tuple[Finding, ...]  # required, failed, cured by taking out a node
     missing: tuple[Finding, ...]  # required and not measured on what remains
+    required_on_the_rest: int  # required results on what remains, measured or not
+    proves_nothing: bool = False  # to be signed, and no figure of speed is required of what remains
 
     @property
     def too_many(self) -> bool:
@@ -28,8 +31,10 @@ class Decision(Struct, frozen=True, kw_only=True):
         return nodes_lost(self.excluded) > self.most_excluded
 
 
-def decide(findings: Sequence[Finding], header: RunHeader, exclude_at_most: float) -> Decision:
-    """NO_GO, else INCONCLUSIVE, else CONDITIONAL, else GO."""
+def decide(
+    findings: Sequence[Finding], header: RunHeader, exclude_at_most: float, *, to_sign: bool = False
+) -> Decision:  # fmt: skip
+    """NO_GO, else INCONCLUSIVE, else CONDITIONAL, else GO. What is to be signed must have shown some speed."""
     failed = [finding for finding in findings if finding.required and finding.result == "fail"]
     fatal = tuple(finding for finding in failed if finding.excludes is None)
     curable = tuple(finding for finding in failed if finding.excludes is not None)
@@ -37,16 +42,25 @@ def decide(findings: Sequence[Finding], header: RunHeader, exclude_at_most: floa
     most = most_excluded(len(header.promised), exclude_at_most)
     unmeasured = [finding for finding in findings if finding.required and finding.result == "not_measured"]
     missing = tuple(_on_the_rest(unmeasured, excluded))
+    rest = list(_on_the_rest((finding for finding in findings if finding.required), excluded))
+    proves_nothing = to_sign and not any((finding.metric or "").startswith(SPEED_KINDS) for finding in rest)
     word: VerdictWord
     if fatal or nodes_lost(excluded) > most:
         word = "NO_GO"
-    elif missing or not any(finding.required for finding in findings):
+    elif missing or not rest or proves_nothing:
         word = "INCONCLUSIVE"
     else:
         word = "CONDITIONAL" if excluded else "GO"
     return Decision(
-        word=word, excluded=excluded, most_excluded=most, fatal=fatal, curable=curable, missing=missing
-    )  # fmt: skip
+        word=word,
+        excluded=excluded,
+        most_excluded=most,
+        fatal=fatal,
+        curable=curable,
+        missing=missing,
+        required_on_the_rest=len(rest),
+        proves_nothing=proves_nothing,
+    )
 
 
 def nodes_lost(excluded: Collection[str]) -> int:

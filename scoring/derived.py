@@ -7,9 +7,10 @@ from functools import cache
 import msgspec
 
 from ..evidence import Promised, RunHeader, metric
-from ..references import accelerators
+from ..references import Accelerator, accelerators
 from .facts import Facts
 from .values import Value, Values, params_key
+from .words import figure
 
 
 class Figures:
@@ -24,12 +25,23 @@ class Figures:
 
     def of(self, name: str, subject: str) -> list[Value]:
         """The values of a metric on a subject, one for each set of params; none where nothing is there."""
-        if not metric(name).derived:
+        derived = metric(name).derived
+        if not derived and name not in _BELIEVABLE:
             return self.measured.of(name, subject)
         key = (name, subject)
         if key not in self._derived:
-            self._derived[key] = _DERIVE[name](self, subject) if name in _DERIVE else []
+            if derived:
+                self._derived[key] = _DERIVE[name](self, subject) if name in _DERIVE else []
+            else:
+                self._derived[key] = [
+                    _believed(self, name, subject, value) for value in self.measured.of(name, subject)
+                ]
         return self._derived[key]
+
+    def kind_of(self, subject: str) -> Accelerator | None:
+        """The kind of an accelerator, or the one kind of all accelerators of a node."""
+        node = self.node(subject)
+        return self.facts.accelerator(subject) if node is None else self.facts.accelerator_of_node(node)
 
     def node(self, name: str) -> Promised | None:
         """A promised node."""
@@ -40,7 +52,7 @@ def _over_peak(of: str, default_dtype: str) -> Callable[[Figures, str], list[Val
     """A rate over the accelerator's dense peak at its dtype."""
 
     def derive(figures: Figures, subject: str) -> list[Value]:
-        return [_share_of_peak(figures, subject, value, default_dtype) for value in figures.measured.of(of, subject)]
+        return [_share_of_peak(figures, subject, value, default_dtype) for value in figures.of(of, subject)]
 
     return derive
 
@@ -50,7 +62,7 @@ def _share_of_peak(figures: Figures, subject: str, value: Value, default_dtype: 
         return value
     kind = figures.facts.accelerator(subject)
     dtype = value.params.get("dtype", default_dtype)
-    peak = _peak(kind.key, str(dtype)) if kind else None
+    peak = _peak(kind.key, "matmul.tflops", str(dtype)) if kind else None
     if peak is None:
         name = figures.facts.get(subject, "accelerator.name")
         known = f"no peak for {name} at {dtype}" if name is not None else "the accelerator's name was not recorded"
@@ -60,11 +72,39 @@ def _share_of_peak(figures: Figures, subject: str, value: Value, default_dtype: 
 
 
 @cache
-def _peak(key: str, dtype: str) -> float | None:
-    """The dense peak of a kind of accelerator, in TFLOPS."""
+def _peak(key: str, of: str, dtype: str, ranks: int = 0) -> float | None:
+    """The peak of a kind of accelerator in the unit of `of`, for products the dense one of that dtype."""
     kind = next(kind for kind in accelerators() if kind.key == key)
-    found = kind.value("matmul.tflops", {"dtype": dtype}, "peak")
+    found = kind.value(of, {"dtype": dtype, "ranks": ranks}, "peak")
     return found.value if found else None
+
+
+# Metrics that the accelerator's own peak bounds, and by how much a figure may be above it. Clocks above the one of the
+# data sheet and its rounding give 1.05. Bus bandwidth is no wire speed: switches that reduce move each byte once where
+# a ring moves it twice, which by the formula is up to 2(n-1)/n of the link.
+_BELIEVABLE: dict[str, tuple[str, float]] = {
+    "matmul.tflops": ("matmul.tflops", 1.05),
+    "burn_in.model_tflops": ("matmul.tflops", 1.05),
+    "memory.copy": ("memory.copy", 1.05),
+    "memory.triad": ("memory.triad", 1.05),
+    "all_reduce.busbw": ("all_reduce.busbw", 2.0),
+}
+
+
+def _believed(figures: Figures, name: str, subject: str, value: Value) -> Value:
+    """The value, unless an attempt is above what the accelerator can do at all: the clock or the work was wrong."""
+    of, most = _BELIEVABLE[name]
+    kind = figures.kind_of(subject)
+    if kind is None or (value.value is None and not value.earlier):
+        return value
+    ranks = value.params.get("ranks", 0)
+    peak = _peak(kind.key, of, str(value.params.get("dtype", "bf16")), ranks if isinstance(ranks, int) else 0)
+    numbers = value.earlier if value.value is None else (value.value, *value.earlier)
+    if peak is None or max(numbers) <= most * peak:
+        return value
+    unit = metric(name).unit
+    told = f"{figure(max(numbers), unit)} is not possible: the peak of {kind.key} is {figure(peak, unit)}"
+    return _without_value(value, "parse_error", told)
 
 
 def _spread(figures: Figures, subject: str) -> list[Value]:
@@ -74,7 +114,7 @@ def _spread(figures: Figures, subject: str) -> list[Value]:
         return [Value(params={}, value=None, reason="unsupported", detail="needs two accelerators")]
     by_params: dict[object, list[Value]] = {}
     for rank in node.ranks:
-        for value in figures.measured.of("matmul.tflops", f"{subject}/{rank}"):
+        for value in figures.of("matmul.tflops", f"{subject}/{rank}"):
             by_params.setdefault(params_key(value.params), []).append(value)
     return [_slowest_below_median(values, len(node.ranks)) for values in by_params.values()]
 

@@ -5,12 +5,13 @@ from collections.abc import Iterable
 import msgspec
 
 from ..evidence import Promised, Run
+from ..references import sources
 from .derived import Figures, straggler_loss
 from .goodput import goodput, job_mtbf_s
 from .reliability import failures_seen, node_days
 from .statistics import median_interval, projected_rate
 from .verdict import Economics, Interval
-from .words import counted, three_digits
+from .words import counted, figure, three_digits
 
 # From a failure until training goes on (noticed, rescheduled, loaded), until a run measures it: operators of large
 # clusters report 10 to 15 minutes.
@@ -47,8 +48,23 @@ def _across(
     if not whole or len(whole) < len(numbers) or len(whole) < len(subjects):
         return None
     low, middle, high = median_interval(whole)
+    alone = len(whole) == 1  # one number has no interval
     basis = f"burn-in, median over {counted(len(whole), 'accelerator')}"
-    return Interval(value=middle, low=low, high=high, unit=unit, basis=basis)
+    return Interval(
+        value=middle, low=None if alone else low, high=None if alone else high, unit=unit, basis=basis,
+        reference=_peaks(figures, subjects) if unit == "share" else "",
+    )  # fmt: skip
+
+
+def _peaks(figures: Figures, subjects: list[str]) -> str:
+    """The peaks that shares of these accelerators are of, each with its source."""
+    kinds = {kind.key: kind for subject in subjects if (kind := figures.facts.accelerator(subject)) is not None}
+    told = []
+    for kind in kinds.values():
+        peak = kind.value("matmul.tflops", {"dtype": "bf16"}, "peak")
+        if peak is not None:
+            told.append(f"{kind.key}: dense bf16 peak {figure(peak.value, 'TFLOPS')} ({sources()[peak.source].name})")
+    return "; ".join(told)
 
 
 def _goodput(run: Run, figures: Figures, nodes: int, missing: list[str]) -> Interval | None:
@@ -98,7 +114,9 @@ def _money(
         return None
 
     def usd(tflops: float | None, share: float | None) -> float | None:
-        useful = (tflops or 0) / 1000 * (share or 0) * (1 - loss) * len(nodes) / len(run.header.promised)
+        if tflops is None or share is None:
+            return None
+        useful = tflops / 1000 * share * (1 - loss) * len(nodes) / len(run.header.promised)
         return price * HOURS_A_DAY / useful if useful > 0 else None
 
     return Interval(

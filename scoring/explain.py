@@ -1,6 +1,7 @@
 """What a name stands for: a metric, a check of a policy, or an accelerator among the references."""
 
 import difflib
+import re
 from string import Template
 
 from msgspec import Struct
@@ -8,6 +9,7 @@ from msgspec import Struct
 from ..evidence import CATALOGUE, TIERS, Metric
 from ..evidence.errors import HwlotteryError
 from ..references import Accelerator, ReferenceValue, accelerators, sources
+from .fact_checks import unit_of
 from .policy import load_policy, policy_names
 from .policy_model import Check, Contract, Range, Wanted
 from .words import figure, params_in_words, percent
@@ -47,11 +49,20 @@ def explain(name: str) -> Explanation:
         return _of_metric(metric)
     if checks:
         return _of_check(name, checks)
-    wanted = name.casefold()
-    for kind in accelerators():
-        if wanted == kind.key or wanted in (known.casefold() for known in kind.names):
-            return _of_accelerator(kind)
+    kinds = _accelerators_called(name.casefold())
+    if len(kinds) == 1:
+        return _of_accelerator(kinds[0])
+    if kinds:
+        lines = tuple(f"{kind.key}: {', '.join(kind.names)}" for kind in kinds)
+        return Explanation(kind="references", title=f"{name}: which of these {len(kinds)}?", lines=lines)
     raise UnknownName(_nearest(name))
+
+
+def _accelerators_called(wanted: str) -> list[Accelerator]:
+    """The one of exactly this key or name; else all that have it as a word of their name, as people say H100."""
+    exact = [kind for kind in accelerators() if wanted in (kind.key, *(known.casefold() for known in kind.names))]
+    words = (re.split(r"[\s-]+", f"{kind.key} {' '.join(kind.names)}".casefold()) for kind in accelerators())
+    return exact or [kind for kind, known in zip(accelerators(), words, strict=True) if wanted in known]
 
 
 def _nearest(name: str) -> str:
@@ -83,6 +94,7 @@ def _of_metric(metric: Metric) -> Explanation:
         metric.meaning,
         f"Unit: {metric.unit}. {_BETTER[metric.better]}",
         f"Measured on: {', '.join(metric.subjects)}.",
+        f"Possible: {metric.possible}; anything else is not measured.",
         "Computed in scoring from measured metrics."
         if metric.derived
         else f"Its value is the {metric.statistic} of its samples.",
@@ -137,12 +149,20 @@ def _wanted(wanted: Wanted) -> str:
 def _layers(check: Check) -> list[str]:
     layers, parts = check.layers, []
     if layers.contract is not None:
-        parts.append("contract: " + _bounds(layers.contract))
+        parts.append("contract: " + _bounds(layers.contract, unit_of(check)))
     if layers.reference is not None:
         shares = [
             f"{word} below {percent(share)}" for word, share in _shares(layers.reference.warn, layers.reference.fail)
         ]
         parts.append(f"reference ({layers.reference.of}): {', '.join(shares)}")
+        of_peak = [
+            f"{word} below {percent(share)}"
+            for word, share in _shares(layers.reference.or_peak_warn, layers.reference.or_peak_fail)
+        ]
+        if of_peak:
+            parts.append(f"without one the peak: {', '.join(of_peak)}")
+    if layers.maximum is not None:
+        parts.append("fails below the most that the device says it can")
     if layers.peers is not None:
         effect, sigmas = percent(layers.peers.effect), f"{layers.peers.sigmas:g}"
         parts.append(f"peers on the {layers.peers.within}: {effect} and {sigmas} robust sigmas worse, seen again")
@@ -160,9 +180,9 @@ def _shares(warn: float | None, fail: float | None) -> list[tuple[str, float]]:
     return [(word, share) for word, share in (("warns", warn), ("fails", fail)) if share is not None]
 
 
-def _bounds(contract: Contract) -> str:
+def _bounds(contract: Contract, unit: str) -> str:
     given = contract.model_dump(exclude_none=True)
-    return ", ".join(f"{name.replace('_', ' ')} {figure(value)}" for name, value in given.items())
+    return ", ".join(f"{name.replace('_', ' ')} {figure(value, unit)}" for name, value in given.items())
 
 
 def _of_accelerator(kind: Accelerator) -> Explanation:

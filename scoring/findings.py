@@ -13,6 +13,14 @@ from .verdict import Confidence, Finding, Result
 # The worst first: a value that failed is a fault, whatever else is missing; what is missing is never a pass.
 _RANK: dict[Result, int] = {"fail": 0, "not_measured": 1, "warn": 2, "pass": 3}
 INTERMITTENT = "intermittent: "
+# How a passing finding begins that tells what a layer of it could not say.
+NOT_JUDGED = {
+    "peers": "not judged among peers",
+    "reference": "not judged against a reference",
+    "contract": "not judged by a contract",
+    "baseline": "not judged against the baseline",
+    "rule": "not judged by a rule",
+}
 
 
 def badness(found: Judged | Finding) -> int:
@@ -33,7 +41,8 @@ def resulting(check: Check, finding: Finding, target: Target, result: Result, fa
 
     A tier says what must be measured; what was measured and failed counts in every tier.
     """
-    if check.severity == "warn" and result == "fail":
+    seen_once = result == "not_measured" and finding.reason == "not_retested"
+    if check.severity == "warn" and (result == "fail" or seen_once):
         result = "warn"
     required = check.severity == "required" and (result == "fail" or _demanded(check, target, facts))
     excludable = check.excludable and len(target.nodes) == 1

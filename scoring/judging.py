@@ -12,15 +12,16 @@ from .composite import Shares
 from .derived import Figures
 from .fact_checks import judge_facts
 from .facts import the_one_kind
-from .findings import INTERMITTENT, badness, confidence_of, new_finding, resulting, with_layer
-from .layers import Comparison, Judged, by_baseline, by_contract, by_peers, by_reference, comparison
+from .findings import INTERMITTENT, NOT_JUDGED, badness, confidence_of, new_finding, resulting, with_layer
+from .happenings import Happenings
+from .layers import Comparison, Judged, by_baseline, by_contract, by_maximum, by_peers, by_reference, comparison
+from .maxima import maximum_of
 from .pair_checks import PAIR_RULES, judge_pairs
 from .pair_exactness import judge_exactness
 from .pair_stalls import judge_stalls
 from .peer_groups import PeerGroups
 from .policy_model import Check
 from .rule_checks import judge_rule
-from .rules import Happenings
 from .scope import Target, targets
 from .values import ParamsKey, Value, params_key
 from .verdict import Finding
@@ -84,15 +85,19 @@ class Judge:
         if value.value is None and not (check.any_attempt and value.earlier):
             return self._value_missing(check, finding, value)
         number = _number_to_judge(check, described, value)
-        layers = list(self._layers(check, target, described, value, number))
+        layers = _that_decide(list(self._layers(check, target, described, value, number)))
         worst = min(layers, key=badness, default=None)
         if value.value is None and (worst is None or worst.result != "fail"):
             return self._value_missing(check, finding, value)
-        self._keep_share(check, target.subject, next((one.share for one in layers if one.layer == "reference"), None))
+        self._keep_share(check, target.subject, next((one.share for one in layers if one.share is not None), None))
+        finding = msgspec.structs.replace(finding, reason=worst.reason if worst else "")
         finding = resulting(check, finding, target, worst.result if worst else "pass", self.figures.facts)
         finding = with_layer(finding, worst, observed=number, fallback="measured")
         finding = msgspec.structs.replace(
-            finding, confidence=confidence_of(value, worst), detail=_with_remarks(finding.detail, layers)
+            finding,
+            reason=finding.reason if finding.result == "not_measured" else "",
+            confidence=confidence_of(value, worst),
+            detail=_with_remarks(finding.detail, layers),
         )
         return self._intermittent(check, target, described, finding, value)
 
@@ -108,6 +113,9 @@ class Judge:
             yield by_contract(number, layers.contract, described.unit)
         if layers.reference is not None:
             yield by_reference(number, self._comparison(check, target, described, value.params), described)
+        if layers.maximum is not None:
+            fact, best = maximum_of(self.figures.facts, target.subject, described.name)
+            yield by_maximum(number, best, fact, described)
         if layers.peers is not None:
             group = self._peers.of(check, target, value.params)
             yield by_peers(number, layers.peers, group, described, retested=value.attempts > 1)
@@ -141,7 +149,8 @@ class Judge:
         if finding.result != "pass" or not value.earlier:
             return finding
         first = value.earlier[0]
-        if all(one.result == "pass" for one in self._layers(check, target, described, value, first)):
+        clean = ("pass", "not_measured")
+        if all(one.result in clean for one in self._layers(check, target, described, value, first)):
             return finding
         shown = f"first {figure(first, described.unit)}, in the retest {figure(value.value, described.unit)}"
         finding = resulting(check, finding, target, "warn", self.figures.facts)
@@ -156,9 +165,24 @@ def _number_to_judge(check: Check, described: Metric, value: Value) -> float:
     return min(numbers) if described.better == "higher" else max(numbers)
 
 
+def _that_decide(layers: list[Judged]) -> list[Judged]:
+    """Layers that could say nothing step back behind one that could, and stay as a remark.
+
+    Without a reference the buyer's own number decides; peers without power block only where no absolute layer passed.
+    """
+    absolute = any(one.layer in ("contract", "reference") and one.result in ("pass", "warn") for one in layers)
+    own_number = any(one.layer == "contract" and one.result != "not_measured" for one in layers)
+    return [
+        msgspec.structs.replace(one, result="pass", reason="", detail="", not_judged=one.detail)
+        if (one.reason == "no_power" and absolute) or (one.reason == "no_reference" and own_number)
+        else one
+        for one in layers
+    ]
+
+
 def _with_remarks(detail: str, layers: list[Judged]) -> str:
-    remarks = "; ".join(dict.fromkeys(one.not_judged for one in layers if one.not_judged))
-    return f"not judged among peers: {remarks}" if remarks else detail
+    remarks = [f"{NOT_JUDGED[one.layer]}: {one.not_judged}" for one in layers if one.not_judged]
+    return "; ".join(dict.fromkeys(remarks)) if remarks and not detail else detail
 
 
 def _before(baseline: Figures, described: Metric, target: Target, params: Params) -> float | None:

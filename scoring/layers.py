@@ -13,7 +13,7 @@ from ..references import Accelerator, ReferenceValue, sources
 from .facts import finite
 from .policy_model import Baseline, Contract, Peers, Reference, Uniform
 from .verdict import Layer, Result
-from .words import figure, percent
+from .words import counted, figure, percent
 
 FEWEST_PEERS = 3
 MAD_TO_SIGMA = 1.4826  # of a normal distribution
@@ -44,7 +44,7 @@ def by_contract(value: Scalar, contract: Contract, unit: str) -> Judged:
     """Against the buyer's own numbers."""
     if contract.equals is not None:
         same = value == contract.equals and isinstance(value, bool) == isinstance(contract.equals, bool)
-        return Judged(layer="contract", result="pass" if same else "fail", expected=f"{contract.equals}")
+        return Judged(layer="contract", result="pass" if same else "fail", expected=figure(contract.equals, unit))
     number = as_number(value)
     if number is None:
         wanted = f"a number to compare with {_bounds(contract, unit)}"
@@ -107,9 +107,12 @@ def comparison(reference: Reference, accelerator: Accelerator | None, metric: Me
     found = accelerator.value(metric.name, params, reference.of)
     if found is not None:
         return Comparison(found=found, kind=reference.of, warn=reference.warn, fail=reference.fail)
-    peak = accelerator.value(metric.name, params, "peak") if reference.or_peak_warn is not None else None
+    wanted = reference.or_peak_warn is not None or reference.or_peak_fail is not None
+    peak = accelerator.value(metric.name, params, "peak") if wanted else None
     if peak is not None:
-        return Comparison(found=peak, kind="peak", stands_in=True, warn=reference.or_peak_warn)
+        return Comparison(
+            found=peak, kind="peak", stands_in=True, warn=reference.or_peak_warn, fail=reference.or_peak_fail
+        )
     return Comparison(why_none=f"{accelerator.key} has no {reference.of} value for this")
 
 
@@ -134,47 +137,111 @@ def by_reference(value: float, against: Comparison, metric: Metric) -> Judged:
 
 
 class Group(Struct, frozen=True, kw_only=True):
-    """Like subjects' values of one thing: their median and a robust sigma (MAD x 1.4826)."""
+    """Like subjects' values of one thing: their median, a robust sigma (MAD x 1.4826), and the values that a quarter
+    of them (at least one) reach downwards and upwards."""
 
     size: int
     median: float
     sigma: float
+    low: float
+    high: float
 
 
 def group_of(numbers: Sequence[float]) -> Group:
     """The robust centre and spread of a group; an empty one has size 0."""
     if not numbers:
-        return Group(size=0, median=math.nan, sigma=math.nan)
-    middle = statistics.median(numbers)
-    spread = statistics.median([abs(number - middle) for number in numbers])
-    return Group(size=len(numbers), median=middle, sigma=MAD_TO_SIGMA * spread)
+        return Group(size=0, median=math.nan, sigma=math.nan, low=math.nan, high=math.nan)
+    ordered = sorted(numbers)
+    middle = statistics.median(ordered)
+    spread = statistics.median([abs(number - middle) for number in ordered])
+    quarter = max(1, len(ordered) // 4)
+    return Group(
+        size=len(ordered),
+        median=middle,
+        sigma=MAD_TO_SIGMA * spread,
+        low=ordered[quarter - 1],
+        high=ordered[-quarter],
+    )
+
+
+# Peers that scatter so much that only a value this far off would be an outlier can tell nothing of a node.
+_NO_POWER = 0.25
 
 
 def by_peers(value: float, peers: Peers, group: Group, metric: Metric, *, retested: bool) -> Judged:
     """Among its peers: an outlier is worse than the median by the smallest effect that matters and by enough sigmas.
 
-    Sigmas alone would flag a fifth of healthy trios. What was seen once asks for a retest and only warns.
+    Sigmas alone would flag a fifth of healthy trios. What was seen once is not measured until a retest. Peers of which
+    half are bad scatter, and where most are bad a good part is far better than the median: then they have no power.
     """
-    if group.size < FEWEST_PEERS or group.median <= 0:
-        why = (
-            f"{group.size} peers: too few to tell an outlier"
-            if group.median > 0
-            else "the peers' median is not above 0"
-        )
+    if group.size < FEWEST_PEERS:
+        why = f"{counted(group.size, 'peer')}: too few to tell an outlier"
         return Judged(layer="peers", result="pass", expected=why, not_judged=why)
+    if not group.median > 0:
+        why = "the peers' median is not above 0"
+        return Judged(layer="peers", result="not_measured", expected=why, reason="no_power", detail=why)
     worse = (value - group.median) if metric.better == "lower" else (group.median - value)
     least = max(peers.effect * group.median, peers.sigmas * group.sigma)
-    outlier = metric.better != "neither" and worse >= least
+    if metric.better != "neither" and worse >= least:
+        return _outlier(value, group, metric, worse, least, retested=retested)
     threshold = group.median + least if metric.better == "lower" else group.median - least
+    powerless = _without_power(worse, least, peers, group, metric)
     return Judged(
         layer="peers",
-        result="pass" if not outlier else "fail" if retested else "warn",
-        expected=f"within {percent(least / group.median)} of the median {figure(group.median, metric.unit)} "
-        f"of {group.size} peers",
+        result="not_measured" if powerless else "pass",
+        expected=_among(group, metric, least),
         threshold=threshold,
-        detail="seen once: retest before blaming it" if outlier and not retested else "",
-        outlier=outlier,
+        reason="no_power" if powerless else "",
+        detail=powerless,
     )
+
+
+def _outlier(value: float, group: Group, metric: Metric, worse: float, least: float, *, retested: bool) -> Judged:
+    """Seen again it fails; seen once it is to be measured again."""
+    off = f"{figure(value, metric.unit)}, {percent(worse / group.median)} worse than the median of its peers"
+    return Judged(
+        layer="peers",
+        result="fail" if retested else "not_measured",
+        expected=_among(group, metric, least),
+        threshold=group.median + least if metric.better == "lower" else group.median - least,
+        reason="" if retested else "not_retested",
+        detail="" if retested else f"{off}, seen once",
+        outlier=True,
+    )
+
+
+def _among(group: Group, metric: Metric, least: float) -> str:
+    median = figure(group.median, metric.unit)
+    return f"within {percent(least / group.median)} of the median {median} of {counted(group.size, 'peer')}"
+
+
+def _without_power(worse: float, least: float, peers: Peers, group: Group, metric: Metric) -> str:
+    """Why a group cannot clear a value that is no outlier in it; empty where it can."""
+    if least > max(_NO_POWER, 2 * peers.effect) * group.median:
+        return (
+            f"its {counted(group.size, 'peer')} scatter so much that only a value {percent(least / group.median)} off "
+            "would show"
+        )
+    best = (group.median - group.low) if metric.better == "lower" else (group.high - group.median)
+    if metric.better != "neither" and best >= least and worse > -least:
+        better = f"{percent(best / group.median)} better than their median"
+        return (
+            f"a quarter or more of its {counted(group.size, 'peer')} are {better}: the median is no measure of health"
+        )
+    return ""
+
+
+def by_maximum(value: float, best: float | None, key: str, metric: Metric) -> Judged:
+    """A link against the most that its device says it can: below it, lanes or links are down or a slower rate is in
+    use."""
+    if best is None:
+        why = f"{key} was not recorded"
+        return Judged(layer="reference", result="not_measured", expected=why, reason="not_returned", detail=why)
+    wanted = f"{figure(best, metric.unit)}, the most that the device can"
+    if best <= 0:
+        why = f"the device says that it has no {metric.unit}"
+        return Judged(layer="reference", result="not_measured", expected=why, reason="no_reference", detail=why)
+    return Judged(layer="reference", result="pass" if value >= best else "fail", expected=wanted, threshold=best)
 
 
 def by_baseline(value: float, baseline: Baseline, before: float | None, metric: Metric) -> Judged:

@@ -8,9 +8,10 @@ from ..evidence.records import Params
 from ..fabric import Culprit, Pair, Undecided
 from .derived import Figures
 from .findings import INTERMITTENT, new_finding
+from .happenings import Happenings
 from .pairs import BUSBW, PairFigures, pair_figures
 from .policy_model import Check, RuleName
-from .rules import RULES, Happenings
+from .rules import RULES
 from .scope import Target
 from .verdict import Confidence, Finding, Result
 from .words import counted, figure, percent, several
@@ -53,7 +54,7 @@ class _Case:
         if gap:
             return self._not_measured(target, "not_returned", gap)
         if culprit is not None:
-            return self._slow(target, culprit, "warn")
+            return self._slow(target, culprit, self._seen(culprit.evidence))
         if doubt is not None:
             return self._doubtful(target, doubt)
         if self.blame is not None and node in self.blame.hidden:
@@ -89,7 +90,15 @@ class _Case:
         how = f"Measure {settle}: that would settle it." if settle else "Measure it with a node that is known good."
         if doubt.confirmed:
             return msgspec.structs.replace(self._not_measured(target, "undecided", said), action=how)
-        return self._told(target, "warn", doubt.share, (doubt.shown_by,), detail=said, action=how)
+        return self._told(
+            target, self._seen((doubt.shown_by,)), doubt.share, (doubt.shown_by,), detail=said, action=how
+        )
+
+    def _seen(self, pairs: tuple[Pair, ...]) -> Result:
+        """Of an outlier that is not confirmed: retested and not clear, it warns; never retested, it is not judged."""
+        assert self.blame is not None
+        retested = sum(self.blame.levels.of[pair].retests > 1 for pair in pairs)
+        return "warn" if retested >= min(2, len(pairs)) else "not_measured"
 
     def _well(self, target: Target) -> Finding:
         assert self.blame is not None
@@ -123,7 +132,7 @@ class _Case:
         if not culprit.confirmed and culprit.pair in self.pairs.missing:
             return self._not_measured(own, "not_returned", self.pairs.missing[culprit.pair])
         finding = self._told(
-            own, "fail" if culprit.confirmed else "warn", culprit.share, culprit.evidence,
+            own, "fail" if culprit.confirmed else self._seen(culprit.evidence), culprit.share, culprit.evidence,
             detail=f"{one} and {other} do better with others",
             action=f"Have the path between {one} and {other} looked at (cables, switch ports, routes), or place no "
             f"job on both." if culprit.confirmed else f"Measure {subject} again, alone: only a loss seen again fails.",
@@ -162,6 +171,7 @@ class _Case:
             observed=float(f"{share * self.pairs.ceiling():.6g}"),
             threshold=float(f"{self.least * self.pairs.ceiling():.6g}"),
             confidence=sure,
+            reason="not_retested" if result == "not_measured" else "",
             detail=detail,
             action=action,
             evidence=self.pairs.evidence(pairs)[:MOST_TRIALS],

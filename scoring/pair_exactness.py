@@ -6,9 +6,10 @@ import msgspec
 
 from .derived import Figures
 from .findings import new_finding
+from .happenings import Happenings
 from .pairs import pair_subjects
 from .policy_model import Check
-from .rules import RULES, Happenings
+from .rules import RULES
 from .scope import Target, nodes_of
 from .values import Value
 from .verdict import Finding

@@ -10,9 +10,10 @@ import msgspec
 
 from .derived import Figures
 from .findings import new_finding
+from .happenings import Happenings
 from .pairs import pair_subjects
 from .policy_model import Check
-from .rules import RULES, Happenings
+from .rules import RULES
 from .scope import Target, nodes_of
 from .verdict import Finding, Result
 from .words import counted, several
@@ -76,9 +77,9 @@ class _Case:
             new_finding(self.check, target, result, self.figures.facts),
             layer="peers",
             metric=STALLS,
-            unit="iterations",
+            unit="stalls",
             observed=max((self.stalls[subject] or 0.0 for subject in pairs), default=0.0),
-            expected=f"under {FEWEST} iterations of a pair",
+            expected=f"under {FEWEST} stalls of a pair",
             threshold=float(FEWEST),
             confidence="medium" if result == "warn" else "high",
             detail=f"with {counted(len(pairs), 'partner')} ({counts})" if pairs else "",

@@ -76,8 +76,10 @@ def _first_error(error: ValidationError) -> str:
     """The first thing wrong, as 'checks.3.each: what is wrong (choices: …)'; a misspelt key before the key it leaves
     missing."""
     wrong = error.errors(include_url=False)
-    first = next((entry for entry in wrong if entry["type"] == "extra_forbidden"), wrong[0])
-    loc = first["loc"]
+    telling = ("extra_forbidden", "value_error")
+    first = next((entry for kind in telling for entry in wrong if entry["type"] == kind), wrong[0])
+    # Of a value that may be several things, pydantic names each thing tried: that is none of the file's keys.
+    loc = tuple(part for part in first["loc"] if isinstance(part, int) or str(part).isidentifier() or "." in str(part))
     place = ".".join(str(part) for part in loc) or "the file"
     message = " ".join(str(first["msg"]).split()).removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":

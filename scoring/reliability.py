@@ -45,14 +45,17 @@ def node_days(run: Run) -> float:
 
 
 def observed_seconds(run: Run) -> float:
-    """How long the run looked: for each of its starts, until the last trial that ended before the next."""
+    """How long the run looked: for each of its starts, from its first event until the last trial that ended before the
+    next."""
     starts = sorted(segment.start for segment in run.header.segments)
+    times = sorted(event.time for event in run.events)
     ends = sorted(event.time for event in run.events if event.kind == "trial_ended")
     seconds = 0.0
     for place, start in enumerate(starts):
         until = starts[place + 1] if place + 1 < len(starts) else None
         inside = [time for time in ends if time >= start and (until is None or time < until)]
-        seconds += (inside[-1] - start).total_seconds() if inside else 0.0
+        first = next((time for time in times if time >= start), start)
+        seconds += (inside[-1] - first).total_seconds() if inside else 0.0
     return seconds
 
 
@@ -80,6 +83,8 @@ def _sentence(failures: int, days: float, low: float, high: float) -> str:
             f"{counted(failures, 'failure')} {observed}: between {three_digits(low)} and {three_digits(high)} "
             "a node-day (each bound at 95 %)."
         )
+    if high > 1:
+        return f"No failure {observed}: too short a time to say anything of failures."
     needed = three_digits(round(node_days_without_failure(PRIOR_RATE)))
     return (
         f"No failure {observed}: at most {three_digits(high)} a node-day (95 %). {needed} node-days "

@@ -4,9 +4,10 @@ import msgspec
 
 from .derived import Figures
 from .findings import new_finding
+from .happenings import Happenings
 from .layers import by_contract
 from .policy_model import Check
-from .rules import RULES, Happenings
+from .rules import RULES
 from .scope import Target
 from .verdict import Finding
 from .words import figure

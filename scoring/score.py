@@ -2,25 +2,24 @@
 
 import contextlib
 import gc
-import hashlib
 from collections.abc import Iterator
 
 import msgspec
 
-from ..evidence import Problem, Run
+from ..evidence import Run
 from .actions import with_advice
 from .composite import index
 from .decision import coverage, decide, remaining
 from .derived import Figures
 from .economics import economics, rounded
 from .facts import Facts
+from .happenings import Happenings
 from .judging import Judge
 from .policy import Policy, policy_from_text
-from .reliability import reliability
-from .rules import Happenings
+from .reliability import observed_seconds, reliability
 from .sentences import caveats, confidence, not_judged, reasons, sentence
 from .values import Values
-from .verdict import Economics, PolicyName, Verdict
+from .verdict import Economics, PolicyName, Verdict, VerdictWord
 
 SIGNABLE_WORDS = ("GO", "CONDITIONAL")
 
@@ -29,7 +28,7 @@ def score_run(run: Run, policy: Policy | None = None, baseline: Run | None = Non
     """Judge a run by a policy: the one it carries unless another is given. Raises PolicyError for one that cannot be
     used. `baseline` is an accepted run to compare with."""
     with collector_paused():
-        return _judge(with_altered_policy_noticed(run), policy, baseline)
+        return _judge(run, policy, baseline)
 
 
 @contextlib.contextmanager
@@ -51,16 +50,21 @@ def _judge(run: Run, policy: Policy | None, baseline: Run | None) -> Verdict:
     figures = _figures(run)
     judge = Judge(figures, Happenings(run), _figures(baseline) if baseline else None)
     findings = tuple(with_advice(finding, check) for check in policy.checks for finding in judge.findings(check))
-    decision = decide(findings, run.header, policy.exclude_at_most)
+    decision = decide(findings, run.header, policy.exclude_at_most, to_sign=policy.signable)
     covered, failures = coverage(findings), reliability(run)
     return Verdict(
         run_id=run.header.run_id,
         verdict=decision.word,
-        signable=decision.word in SIGNABLE_WORDS and policy.signable and not run.header.simulated,
+        signable=_can_be_signed(decision.word, run, policy),
         sentence=sentence(decision, run.header, policy, covered),
-        reasons=reasons(decision, findings),
-        not_judged=not_judged(remaining(findings, decision), policy, with_baseline=baseline is not None),
-        confidence=confidence(findings, failures),
+        reasons=reasons(decision, remaining(findings, decision)),
+        not_judged=not_judged(
+            remaining(findings, decision),
+            policy,
+            {finding.check for finding in findings},
+            with_baseline=baseline is not None,
+        ),
+        confidence=confidence(findings, failures, observed_seconds(run)),
         index=index(policy.checks, judge.shares, decision.excluded),
         exclude=decision.excluded,
         findings=findings,
@@ -72,6 +76,12 @@ def _judge(run: Run, policy: Policy | None, baseline: Run | None) -> Verdict:
     )
 
 
+def _can_be_signed(word: VerdictWord, run: Run, policy: Policy) -> bool:
+    """A simulated run, a part of one (--only), or a policy that does not decide: none is for signing."""
+    whole = not run.header.simulated and not run.header.only
+    return word in SIGNABLE_WORDS and policy.signable and whole
+
+
 def verdict_json(verdict: Verdict) -> bytes:
     """The content of verdict.json."""
     return msgspec.json.format(msgspec.json.encode(verdict), indent=1) + b"\n"
@@ -80,15 +90,6 @@ def verdict_json(verdict: Verdict) -> bytes:
 def read_verdict(content: bytes) -> Verdict:
     """A verdict.json read back. Raises msgspec.MsgspecError where it is none."""
     return msgspec.json.decode(content, type=Verdict)
-
-
-def with_altered_policy_noticed(run: Run) -> Run:
-    """The run, with a problem more where its policy's text is not the one whose SHA-256 it names."""
-    document = run.header.policy
-    if hashlib.sha256(document.text.encode()).hexdigest() == document.sha256:
-        return run
-    problem = Problem(kind="checksum", place="run.json", detail="the policy's text is not the one of its SHA-256")
-    return msgspec.structs.replace(run, problems=[*run.problems, problem])
 
 
 def _figures(run: Run) -> Figures:

@@ -1,10 +1,11 @@
 """The verdict in plain words: its sentence, the reasons, what was not judged, how sure, and what stands first."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from ..evidence import RunHeader
 from .decision import Decision, nodes_lost
-from .policy import Policy
+from .policy import Policy, load_policy, policy_names
+from .policy_model import Check
 from .statistics import node_days_without_failure
 from .verdict import Confidence, Coverage, Finding, Reliability
 from .words import counted, several, three_digits
@@ -30,6 +31,8 @@ _REASON_WORDS = {
     "too_short": "too short",
     "undecided": "nothing tells which of several it is",
     "incomplete": "the evidence is not whole",
+    "not_retested": "an outlier among its peers that was not retested",
+    "no_power": "its peers cannot tell",
 }
 
 
@@ -42,7 +45,7 @@ def sentence(decision: Decision, header: RunHeader, policy: Policy, covered: Cov
         fit = "Fit for training" if policy.signable else f"All that {policy.name} asks passed"
         return f"{fit} without {_left_out(decision.excluded, nodes)}."
     if decision.word == "INCONCLUSIVE":
-        return f"Not decided: {len(decision.missing):,} of {covered.required:,} required results were not measured."
+        return _not_decided(decision, covered)
     if decision.fatal:
         checks = tuple(dict.fromkeys(finding.check for finding in decision.fatal))
         return f"Not fit as it stands: {several(checks, 3)} failed, and taking out a node does not mend it."
@@ -60,13 +63,33 @@ def _left_out(excluded: Sequence[str], nodes: str) -> str:
     return ", and without ".join(parts)
 
 
-def reasons(decision: Decision, findings: Sequence[Finding]) -> tuple[str, ...]:
-    """At most five lines, the weightiest first: failures by node, what is missing, then warnings."""
+def _not_decided(decision: Decision, covered: Coverage) -> str:
+    """What of the required values was measured, with the same counts as coverage has."""
+    required = decision.required_on_the_rest
+    if not required:
+        return "Not decided: the policy requires nothing of what remains of this run."
+    if decision.proves_nothing:
+        return "Not decided: no figure of speed that the policy requires concerns this run."
+    measured, gone = required - len(decision.missing), covered.required - required
+    on_the_rest = "on what remains " if decision.excluded else ""
+    said = f"Not decided: {measured:,} of {counted(required, 'required value')} {on_the_rest}"
+    said += "was measured" if measured == 1 else "were measured"
+    if gone:
+        said += f"; {gone:,} more {'is' if gone == 1 else 'are'} on excluded {several(decision.excluded)}"
+    return said + "."
+
+
+def reasons(decision: Decision, remaining: Sequence[Finding]) -> tuple[str, ...]:
+    """At most five lines, what decides first: failures that nothing cures, what is missing on what remains, failures of
+    nodes that can be taken out, then warnings. Where too many nodes fail, they decide."""
     lines = [finding.statement for finding in decision.fatal]
-    lines += [_of_node(node, decision.curable) for node in decision.excluded]
-    lines += grouped(decision.missing, "not measured")
+    by_node = [_of_node(node, decision.curable) for node in decision.excluded]
+    missing = grouped(decision.missing, "not measured")
+    if decision.proves_nothing:
+        missing.append("No figure of matmul, all-reduce or burn-in that the policy requires concerns this run.")
+    lines += [*missing, *by_node] if decision.word == "INCONCLUSIVE" else [*by_node, *missing]
     if len(lines) < MOST_REASONS:
-        lines += _warnings(findings)
+        lines += _warnings(remaining)
     lines = list(dict.fromkeys(lines))
     if len(lines) > MOST_REASONS:
         lines = [
@@ -107,29 +130,49 @@ def grouped(findings: Iterable[Finding], what: str) -> list[str]:
     return lines
 
 
-def not_judged(findings: Sequence[Finding], policy: Policy, *, with_baseline: bool) -> tuple[str, ...]:
-    """What this verdict says nothing of: unmeasured and not required, too few peers, no baseline."""
+def not_judged(
+    findings: Sequence[Finding], policy: Policy, concerned: Collection[str], *, with_baseline: bool
+) -> tuple[str, ...]:  # fmt: skip
+    """What this verdict says nothing of: unmeasured and not required, too few peers, no baseline, and checks whose
+    conditions nothing in this run fits (`concerned` are the checks that had a subject)."""
     lines = grouped((f for f in findings if f.result == "not_measured" and not f.required), "not judged")
-    few = {f.check: f.detail for f in findings if f.result == "pass" and f.detail.startswith("not judged among peers")}
+    few = {f.check: f.detail for f in findings if f.result == "pass" and f.detail.startswith("not judged")}
     lines += [f"{check} {detail}." for check, detail in few.items()]
     if not with_baseline and any(check.layers.baseline for check in policy.checks):
         lines.append("Change since the last accepted run: no baseline was given.")
+    lines += [_of_nobody(check) for check in policy.checks if check.check not in concerned]
     return tuple(lines)
 
 
-def confidence(findings: Sequence[Finding], reliability: Reliability) -> str:
-    """How sure: of speed by the samples behind the required figures, of failures by the node-days observed."""
-    graded = [finding.confidence for finding in findings if finding.metric and finding.result != "not_measured"]
-    speed = _middle(graded)
+def _of_nobody(check: Check) -> str:
+    """A check that this run has no subject for, with its conditions."""
+    conditions = [f"for {check.device} only"] if check.device else []
+    conditions += [f"from {counted(check.nodes_at_least, 'node')} on"] if check.nodes_at_least > 1 else []
+    conditions += [f"from {counted(check.ranks_at_least, 'rank')} on"] if check.ranks_at_least > 1 else []
+    told = f" ({', '.join(conditions)})" if conditions else ""
+    return f"{check.check} concerns no {check.each} of this run{told}."
+
+
+# Shorter runs can be steady and say nothing of a machine that is warm: their speed is known fairly at best.
+_LONG_ENOUGH_S = 3600.0
+_OF_SPEED = ("compute", "memory", "fabric", "storage", "burn_in")
+_SPEED_UNITS = ("TFLOPS", "GB/s", "s", "tokens/s", "share")
+
+
+def confidence(findings: Sequence[Finding], reliability: Reliability, seconds: float) -> str:
+    """How sure: of speed by the samples behind the figures that were judged and by the run's length, of failures by the
+    node-days observed."""
+    judged = [f for f in findings if f.category in _OF_SPEED and f.unit in _SPEED_UNITS and f.layer]
+    graded = [finding.confidence for finding in judged if finding.result != "not_measured"]
     days = f"{three_digits(reliability.node_days)} node-days"
-    return f"{speed} for speed, {_of_failures(reliability.node_days)} for failures: {days}"
+    speed = f"{_middle(graded, seconds)} for speed" if graded else "none for speed: no speed was judged"
+    return f"{speed}, {_of_failures(reliability.node_days)} for failures: {days}"
 
 
-def _middle(graded: Sequence[Confidence]) -> Confidence:
-    """The grade that at least nine of ten figures have."""
-    if not graded:
-        return "low"
-    if sum(grade == "high" for grade in graded) >= 0.9 * len(graded):
+def _middle(graded: Sequence[Confidence], seconds: float) -> Confidence:
+    """The grade that at least nine of ten figures have; never high after a short run."""
+    high = sum(grade == "high" for grade in graded) >= 0.9 * len(graded)
+    if high and seconds >= _LONG_ENOUGH_S:
         return "high"
     return "medium" if sum(grade != "low" for grade in graded) >= 0.9 * len(graded) else "low"
 
@@ -147,6 +190,13 @@ def caveats(header: RunHeader, policy: Policy) -> tuple[str, ...]:
         lines.append("Simulated: no hardware was measured.")
     if header.device == "cpu":
         lines.append("This was no GPU cluster: measured on CPUs.")
+    if header.only:
+        lines.append(f"Not for signing: only {several(header.only)} ran (--only), the rest was not measured.")
+    if policy.name in policy_names() and policy.sha256 != load_policy(policy.name).sha256:
+        lines.append(
+            f"The policy calls itself {policy.name} and is not the one that comes with this hwlottery: "
+            f"SHA-256 {policy.sha256[:12]}."
+        )
     if not policy.signable:
         lines.append(f"Not for signing: {policy.purpose or f'the policy {policy.name} does not decide.'}")
     return tuple(lines)

@@ -5,8 +5,10 @@ from itertools import chain
 
 from msgspec import Struct
 
-from ..evidence import Fill, Measurement, NotMeasured, Run, TrialPlan, value_of
+from ..evidence import Fill, Measurement, NotMeasured, Run, TrialPlan, is_metric, value_of
+from ..evidence.metrics import impossible_in, metric
 from ..evidence.records import Params
+from .words import figure
 
 Found = Measurement | NotMeasured
 ParamsKey = tuple[tuple[str, bool | int | float | str], ...]
@@ -51,11 +53,27 @@ class _Series:
         absent = next((record for record in records if isinstance(record, NotMeasured)), None)
         if absent is not None or not records:
             return self._missing(absent, last)
+        wrong = self._impossible()
+        if wrong is not None:
+            return Value(
+                params=self.params, value=None, reason="parse_error", detail=wrong, attempts=last,
+                earlier=self._earlier(last),
+            )  # fmt: skip
         measurements = [record for record in records if isinstance(record, Measurement)]
         if len(measurements) > 1:
             detail = "the same value was written more than once"
             return Value(params=self.params, value=None, reason="parse_error", detail=detail, attempts=last)
         return self._measured(measurements[0], last)
+
+    def _impossible(self) -> str | None:
+        """What an attempt brought that its metric cannot have: no attempt beside it makes up for that."""
+        for record in chain(*self.attempts.values()):
+            if isinstance(record, Measurement) and is_metric(record.metric):
+                wrong = impossible_in(record)
+                if wrong is not None:
+                    described = metric(record.metric)
+                    return f"{figure(wrong, described.unit)} is not possible: {described.possible}"
+        return None
 
     def _missing(self, absent: NotMeasured | None, last: int) -> Value:
         reason = absent.reason if absent else "not_returned"
@@ -89,7 +107,10 @@ class _Series:
 
     def _earlier(self, last: int) -> tuple[float, ...]:
         before = (record for attempt in sorted(self.attempts) if attempt < last for record in self.attempts[attempt])
-        numbers = (value_of(record) for record in before if isinstance(record, Measurement))
+        possible = (
+            r for r in before if isinstance(r, Measurement) and is_metric(r.metric) and impossible_in(r) is None
+        )
+        numbers = (value_of(record) for record in possible)
         return tuple(number for number in numbers if number is not None)
 
     @property

@@ -17,7 +17,8 @@ EXIT_CODES: dict[VerdictWord, int] = {"GO": 0, "NO_GO": 3, "INCONCLUSIVE": 4, "C
 class Finding(Struct, frozen=True, kw_only=True):
     """The result of one check on one subject.
 
-    `observed` is in `unit`; it is None where nothing was measured, and then `reason` says why. `expected` is the
+    `observed` is in `unit`; it is None where nothing was measured. Where the result is not_measured `reason` says why,
+    also of a figure that is there and decides nothing (seen once, without a reference). `expected` is the
     threshold in words with its unit ("at least 0.95 of 730 TFLOPS"), `threshold` the same as a number where there is
     one. `evidence` are trial ids. `action` says what would make it pass, or how to measure it; `statement` is the
     sentence to send to the provider.
@@ -62,6 +63,7 @@ class Interval(Struct, frozen=True, kw_only=True):
     high: float | None
     unit: str
     basis: str
+    reference: str = ""  # what a share is a share of, with its source
 
 
 class Economics(Struct, frozen=True, kw_only=True):

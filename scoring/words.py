@@ -19,7 +19,12 @@ def figure(value: Scalar | None, unit: str = "") -> str:
         return percent(value)
     if unit == "bytes":
         return size(value)
-    return f"{three_digits(value)} {unit}".rstrip()
+    return f"{three_digits(value)} {_singular(unit) if value == 1 else unit}".rstrip()
+
+
+def _singular(unit: str) -> str:
+    """elements: element; s, GB/s and TFLOPS stay."""
+    return unit[:-1] if unit.islower() and unit.isalpha() and len(unit) > 2 and unit.endswith("s") else unit
 
 
 def three_digits(value: float) -> str:

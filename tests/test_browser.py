@@ -171,6 +171,42 @@ def test_a_phone_needs_no_sideways_scrolling(name: str, open_page: Any, request:
     assert page.evaluate("window.scrollX") == 0
 
 
+@pytest.mark.parametrize("name", ["smoke", "rental", "hostile"])
+def test_a_phone_shows_each_finding_whole_without_scrolling_its_table(
+    name: str, open_page: Any, request: pytest.FixtureRequest
+) -> None:
+    """Subject, check, observed and expected stand within the width of the screen, each with its name."""
+    page = open_page(request.getfixturevalue(name), viewport={"width": 390, "height": 844}).page
+    box = page.locator(".scroll.findings")
+    assert box.evaluate("(each) => each.scrollWidth <= each.clientWidth")
+    row = page.locator("tbody.finding > tr:first-child").first
+    for part in ("th", "[data-label=Check]", "[data-label=Result]"):
+        place = row.locator(part).bounding_box()
+        assert place is not None
+        assert place["x"] >= 0
+        assert place["x"] + place["width"] <= 390
+    name_of = "(cell) => getComputedStyle(cell, '::before').content"
+    assert row.locator("[data-label=Check]").evaluate(name_of) == '"Check"'
+    for label in ("Observed", "Expected"):
+        cells = page.locator(f"tbody.finding td[data-label={label}]").all()
+        assert all(cell.is_visible() or cell.inner_text() in ("\N{EM DASH}", "") for cell in cells)
+    first_cell = "document.querySelector('#compute table.cards tbody td').getBoundingClientRect().right"
+    if name != "hostile":
+        assert page.evaluate(first_cell) <= 390
+
+
+def test_the_mark_of_a_go_that_is_not_signable_is_open_and_that_of_a_signable_one_filled(
+    smoke: Path, rental: Path, open_page: Any
+) -> None:
+    fill = "(shape) => getComputedStyle(shape).fill"
+    smoke_page, rental_page = open_page(smoke).page, open_page(rental).page
+    assert smoke_page.locator(".signable").inner_text() == "not signable"
+    if smoke_page.locator(".verdict.GO, .verdict.CONDITIONAL").count():
+        assert smoke_page.locator(".shape .frame").evaluate(fill) == "none"
+    assert rental_page.locator(".signable").inner_text() == "signable"
+    assert rental_page.locator(".shape .frame").evaluate(fill) != "none"
+
+
 def test_a_finding_opens_and_closes_by_keyboard(rental: Path, open_page: Any) -> None:
     page = open_page(rental).page
     button = page.locator("tbody.finding .open").first
@@ -289,6 +325,15 @@ def test_the_first_printed_page_holds_the_whole_verdict(rental: Path, open_page:
     box = page.locator("header.first").bounding_box()
     assert box is not None
     assert box["y"] + box["height"] <= 1017
+
+
+@pytest.mark.parametrize("name", ["smoke", "rental"])
+def test_no_table_is_wider_than_the_paper(name: str, open_page: Any, request: pytest.FixtureRequest) -> None:
+    page = open_page(request.getfixturevalue(name), viewport={"width": 703, "height": 1017}).page
+    page.emulate_media(media="print")
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    wide = "[...document.querySelectorAll('table')].filter((t) => t.getBoundingClientRect().right > 704)"
+    assert page.evaluate(f"{wide}.map((t) => t.textContent.trim().slice(0, 60))") == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

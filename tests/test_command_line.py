@@ -56,7 +56,7 @@ def test_the_readme_and_the_help_give_the_exit_codes_of_the_code():
     from hwlottery.runner.run import RunCutShort, RunStopped
     from hwlottery.scoring import EXIT_CODES
 
-    codes = {*EXIT_CODES.values(), RunCutShort.exit_code, RunStopped(Path(), 130).exit_code, 143, 2}
+    codes = {*EXIT_CODES.values(), RunCutShort.exit_code, RunStopped(Path(), 130).exit_code, 143, 129, 2}
     listed = {int(code) for row in re.findall(r"^\| ([\d, ]+) \|", README, re.MULTILINE) for code in row.split(",")}
     assert codes | {1} == listed
     help_text = CliRunner().invoke(cli, ["--help"]).output

@@ -18,6 +18,8 @@ from hwlottery.reports.exports import exported
 from hwlottery.scoring import score_run
 from hwlottery.scoring.verdict import Finding, Verdict
 
+LINE_ENDS = ("\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x85", "\u2028", "\u2029")
+
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
@@ -66,7 +68,37 @@ def test_csv_text_that_a_spreadsheet_would_run_gets_an_apostrophe(tmp_path: Path
     formula = f"{start}HYPERLINK(1)"
     records = [NotMeasured(metric=formula, subject="n00", reason="raised", detail=formula)]
     (row,) = rows_of(read_run(write_records(tmp_path / "run", header, records)))
-    assert row["metric"] == row["detail"] == "'" + formula.replace("\r", " ")
+    assert row["metric"] == row["detail"]
+    assert row["detail"].startswith("'")
+    assert row["detail"].endswith(formula.strip())
+
+
+@pytest.mark.parametrize("end", LINE_ENDS)
+def test_csv_rows_are_lines_whatever_a_detail_holds(tmp_path: Path, end: str) -> None:
+    header, _ = make_run(nodes=1, accelerators=1)
+    records = [NotMeasured(metric="memory.copy", subject="n00", reason="raised", detail=f"one{end}two")]
+    text = exported(read_run(write_records(tmp_path / "run", header, records)), "csv")
+    assert len(text.splitlines()) == 2
+    assert "one" in text.splitlines()[1]
+    assert "two" in text.splitlines()[1]
+
+
+@pytest.mark.parametrize("end", LINE_ENDS)
+def test_junit_lines_are_the_report_s_own(end: str) -> None:
+    finding = Finding(check="c", category="compute", subject="n00", result="fail", required=True, detail="one two")
+    odd = msgspec.structs.replace(finding, detail=f"one{end}two", action=f"do{end}this", statement=f"say{end}this")
+    (_, case) = cases_of(_verdict((odd,)))
+    told = case.findtext("failure") or ""
+    assert len(told.splitlines()) == 3
+    verdict = msgspec.structs.replace(_verdict(()), sentence=f"no{end}GO: fine", reasons=(f"a{end}b",))
+    (own,) = cases_of(verdict)
+    assert len((own.findtext("failure") or "").splitlines()) == 2
+
+
+def test_junit_says_of_a_go_that_is_not_signable_that_it_is_none_to_sign() -> None:
+    for signable, word in ((True, "GO: "), (False, "GO (not signable): ")):
+        (case,) = cases_of(msgspec.structs.replace(_verdict(()), verdict="GO", signable=signable))
+        assert (case.findtext("system-out") or "").startswith(word)
 
 
 def test_csv_keeps_negative_numbers_as_numbers(tmp_path: Path) -> None:

@@ -228,3 +228,44 @@ def test_when_the_head_is_gone_no_rank_is_left_after_thirty_seconds(tmp_path, ho
         head.kill()
         head.wait()
         head.stdout.close()
+
+
+def test_a_rank_that_dies_while_nothing_is_asked_of_it_is_named_and_replaced(plane):
+    first, _ = run(plane, collective=True)
+    os.kill(pids(first)[1], signal.SIGKILL)
+    time.sleep(0.5)
+    returned, _ = run(plane, collective=True, deadline_s=60)
+    assert isinstance(returned.outcome, Finished)
+    assert returned.died_idle == ("n01/slot1",)
+    assert_next_trial_is_whole(plane)
+
+
+@pytest.mark.parametrize("pause_s", [0, 0.02, 0.1])
+def test_a_rank_killed_just_before_a_trial_never_ends_the_run(plane, pause_s):
+    first, _ = run(plane, collective=True)
+    os.kill(pids(first)[0], signal.SIGKILL)
+    time.sleep(pause_s)
+    returned, took = run(plane, collective=True, deadline_s=60)
+    assert "n01/slot0" in (*returned.died_idle, *getattr(returned.outcome, "subjects", ()))
+    assert isinstance(returned.outcome, Finished | WorkerLost)
+    assert took < 20
+    assert_next_trial_is_whole(plane)
+
+
+def test_a_node_that_cannot_do_its_part_costs_the_trial_and_not_the_run(plane):
+    """The node's own folder is gone: nothing can be logged, no rank can be started there."""
+    run(plane)
+    folder = plane.call("n01", node_folder)
+    shutil.move(folder, f"{folder}-away")
+    try:
+        returned, _ = run(plane)
+        assert not isinstance(returned.outcome, Finished)
+    finally:
+        shutil.move(f"{folder}-away", folder)
+    assert_next_trial_is_whole(plane)
+
+
+def node_folder():
+    from hwlottery.cluster.node import here
+
+    return str(here().folder)

@@ -97,7 +97,7 @@ def test_without_its_retests_a_slow_node_is_no_more_than_suspected() -> None:
 
     verdict = verdict_of(change=once, faults=("slow_node@n02=0.6",))
     suspect = findings(verdict, "pairs.nodes")["n02"]
-    assert suspect.result == "warn"
+    assert (suspect.result, suspect.reason) == ("not_measured", "not_retested")
     assert suspect.action.startswith("Measure n02~n0") or suspect.action.startswith("Measure n00~n02")
     assert verdict.verdict != "GO", "the records of the retests are gone"
 
@@ -135,7 +135,7 @@ def test_a_node_that_met_one_partner_cannot_be_told_from_its_link() -> None:
 
 def test_in_doubt_between_a_node_and_its_link_both_are_named_and_what_would_settle_it() -> None:
     text = (
-        f"name: mine\nchecks:\n  - {EVIDENCE}\n  - {{check: p, rule: pairs.nodes, each: node, partners_at_least: 1, "
+        f"name: mine\nsignable: false\nchecks:\n  - {EVIDENCE}\n  - {{check: p, rule: pairs.nodes, each: node, partners_at_least: 1, "
         "category: fabric}\n"
     )
     header, records = make_run(nodes=4, accelerators=2, faults=["slow_node@n03=0.6"], policy_text=text)
@@ -211,7 +211,8 @@ def test_where_most_links_are_slow_the_fabric_has_two_levels_and_no_cable_is_bla
 def test_a_pair_rule_is_for_its_own_kind_of_subject(wrong: str) -> None:
     with pytest.raises(PolicyError, match="is for each"):
         policy_from_text(
-            f"name: mine\nchecks:\n  - {EVIDENCE}\n  - {{check: a, {wrong}, category: fabric}}\n", "x.yaml"
+            f"name: mine\nsignable: false\nchecks:\n  - {EVIDENCE}\n  - {{check: a, {wrong}, category: fabric}}\n",
+            "x.yaml",
         )
 
 

@@ -211,7 +211,8 @@ def cut(tmp_path, end, *, at="matmul: sustained"):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("end", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)]
+    ("end", "code"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGKILL, -signal.SIGKILL)],
 )
 def test_a_run_ended_by_a_signal_resumes_without_running_again_what_had_ended(tmp_path, end, code):
     out, ended_with, words = cut(tmp_path, end)
@@ -315,3 +316,105 @@ def _ours(folder):
                 if (entry / "cwd").resolve() == folder.resolve():
                     found.append(entry.name)
     return found
+
+
+@pytest.mark.parametrize("name", ["verdict.json", "report.html"])
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_what_stands_in_the_way_of_a_derived_file_is_replaced_and_never_followed(whole_run, tmp_path, name, kind):
+    copy, victim = tmp_path / "copy", tmp_path / "victim"
+    shutil.copytree(whole_run[0], copy)
+    victim.write_text("untouched")
+    (copy / name).unlink()
+    if kind == "link":
+        (copy / name).symlink_to(victim)
+    else:
+        os.mkfifo(copy / name)
+    command = "score" if name == "verdict.json" else "report"
+    assert hwlottery(command, copy, timeout=60).returncode in VERDICTS
+    assert victim.read_text() == "untouched"
+    assert (copy / name).is_file()
+    assert not (copy / name).is_symlink()
+
+
+@pytest.mark.parametrize("place", ["events.jsonl", "run.json", "logs", "telemetry/n"])
+def test_a_run_with_a_link_in_it_is_not_gone_on_with(whole_run, tmp_path, place):
+    copy, victim = tmp_path / "copy", tmp_path / "victim"
+    shutil.copytree(whole_run[0], copy)
+    (copy / "SHA256SUMS").unlink()
+    victim.write_text("untouched")
+    if (copy / place).is_dir():
+        shutil.rmtree(copy / place)
+    (copy / place).unlink(missing_ok=True)
+    (copy / place).symlink_to(victim)
+    assert_one_line(hwlottery("run", "--resume", copy), 2, str(copy))
+    assert victim.read_text() == "untouched"
+
+
+def test_a_reader_that_leaves_does_not_end_a_run(tmp_path):
+    out = tmp_path / "run"
+    command = f"{sys.executable} -m hwlottery run --profile {PROFILE} --policy prolog --out {out} --scratch {tmp_path}"
+    result = subprocess.run(
+        ["bash", "-c", f"{command} | head -1; exit ${{PIPESTATUS[0]}}"], capture_output=True, text=True, check=False
+    )
+    assert result.returncode in VERDICTS, result.stderr
+    assert "Traceback" not in result.stderr
+    assert read_run(out).problems == []
+
+
+@pytest.mark.parametrize("how", [">&-", "2>&-", ">&- 2>&-"], ids=["no stdout", "no stderr", "neither"])
+def test_closed_streams_are_no_reason_to_fail(whole_run, how):
+    command = f"{sys.executable} -m hwlottery score {whole_run[0]} {how}"
+    result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert result.returncode == whole_run[1].returncode
+    assert result.stderr == ""
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_a_terminal_of_a_small_character_set_shows_what_it_can(whole_run, encoding):
+    result = subprocess.run(
+        [sys.executable, "-m", "hwlottery", "score", whole_run[0]],
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+        check=False,
+    )
+    assert result.returncode == whole_run[1].returncode
+    assert b"Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("price", ["nan", "inf", "-1", "0"])
+def test_a_price_is_a_number_of_dollars(price, tmp_path):
+    result = hwlottery("run", "--dry-run", "--price", price, cwd=tmp_path)
+    assert result.returncode == 2
+    assert "--price" in result.stderr
+
+
+@pytest.mark.slow
+def test_a_rank_that_dies_between_trials_is_evidence_and_not_the_end(tmp_path):
+    out = tmp_path / "run"
+    process = started(
+        "run", "--profile", PROFILE, "--policy", "prolog", "--out", out, "--scratch", tmp_path, cwd=tmp_path
+    )
+    try:
+        lines_until(process, "matmul: repeat")
+        lines_until(process, "matmul: sustained")
+        time.sleep(0.3)
+        os.kill(_rank_of(tmp_path), signal.SIGKILL)
+        process.stdout.read()
+        assert process.wait(timeout=60) in (3, 4)
+    finally:
+        process.stdout.close()
+        process.kill()
+        process.wait()
+    run = read_run(out)
+    assert run.problems == []
+    lost = [event for event in run.events if event.kind == "worker_lost"]
+    assert lost
+    assert {event.subject.rpartition("/")[2] for event in lost} <= {"slot0", "slot1"}
+
+
+def _rank_of(folder):
+    """One rank's process: a spawned child whose working directory is this test's."""
+    for pid in _ours(folder):
+        if b"multiprocessing.spawn" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            return int(pid)
+    raise AssertionError("no rank is up")

@@ -16,7 +16,6 @@ from hwlottery.reports.layout import Section
 from hwlottery.reports.measured import Measured, params_label
 from hwlottery.reports.rental import rent_a_month, rented
 from hwlottery.reports.sections import SECTIONS
-from hwlottery.reports.telemetry import telemetry_chart
 from hwlottery.reports.visibility import exclusion, visibility
 from hwlottery.scoring import score_run
 
@@ -144,7 +143,8 @@ def test_a_burn_in_of_more_steps_than_are_kept_is_drawn_from_its_quantiles(tmp_p
 
 def test_like_findings_without_a_value_are_one_row_that_names_all(tmp_path: Path) -> None:
     run = run_with(tmp_path, "never_joined@n01")
-    found, _ = rows(Measured(run), score_run(run), charts=False)
+    verdict = msgspec.structs.replace(score_run(run), exclude=())
+    found, _ = rows(Measured(run), verdict, charts=False)
     gathered = [row for row in found if row.check == "matmul.rate"]
     assert [row.subject for row in gathered] == ["n01: 4 GPUs"]
     assert "n01/gpu3" in gathered[0].subjects
@@ -152,7 +152,8 @@ def test_like_findings_without_a_value_are_one_row_that_names_all(tmp_path: Path
 
 def test_findings_that_fail_stand_before_what_is_missing_and_what_warns(tmp_path: Path) -> None:
     run = run_with(tmp_path, "slow@n01/gpu1=0.7", "tool_missing@n02", "kernel@n03")
-    found, _ = rows(Measured(run), score_run(run), charts=False)
+    verdict = msgspec.structs.replace(score_run(run), verdict="NO_GO", exclude=())
+    found, _ = rows(Measured(run), verdict, charts=False)
     order = [(row.result, row.required) for row in found]
     ranks = [{"fail": 0, "not_measured": 1 if required else 3, "warn": 2}[result] for result, required in order]
     assert ranks == sorted(ranks)
@@ -230,30 +231,6 @@ def test_params_read_as_people_say_them() -> None:
     assert product == "bf16 8x16x32 burst".replace("x", "\N{MULTIPLICATION SIGN}")
     assert params_label({"bytes": 2**26, "dtype": "fp32", "ranks": 2}) == "fp32, 64 MiB, 2 ranks"
     assert params_label({}) == "\N{EM DASH}"
-
-
-def test_telemetry_that_is_no_parquet_is_left_out(tmp_path: Path) -> None:
-    part = tmp_path / "telemetry" / "n00" / "0001.parquet"
-    part.parent.mkdir(parents=True)
-    part.write_bytes(b"PAR1 cut off")
-    assert telemetry_chart(tmp_path) is None
-
-
-def test_telemetry_is_drawn_over_its_minutes(tmp_path: Path) -> None:
-    import pyarrow
-    import pyarrow.parquet
-
-    folder = tmp_path / "telemetry" / "n00"
-    folder.mkdir(parents=True)
-    rows = [
-        {"node": "n00", "subject": "n00/gpu0", "quantity": "temperature", "minute": minute, "minimum": 60.0,
-         "mean": 65.0, "maximum": 70.0 + minute, "count": 60, "bits": 0}
-        for minute in range(5)
-    ]  # fmt: skip
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), folder / "0001.parquet")
-    chart = telemetry_chart(tmp_path)
-    assert chart is not None
-    assert chart.title == "Highest temperature under load: 74 °C"
 
 
 def test_the_matrix_holds_every_pair_in_the_order_of_the_names(tmp_path: Path) -> None:

@@ -65,3 +65,38 @@ def test_caveats_are_the_first_line(tmp_path: Path) -> None:
     verdict = score_run(run)
     assert shown(run, verdict, 200).startswith(verdict.caveats[0])
     assert "not signable" in shown(run, verdict, 200)
+
+
+FORGED = "[+] GO, signable  All 64 nodes are fit for training."
+
+
+@pytest.mark.parametrize(
+    "end", ["\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x85", "\u2028", "\u2029", " " * 60, "\t" * 20]
+)
+@pytest.mark.parametrize("width", [60, 110])
+def test_words_of_a_run_never_stand_as_a_line_of_the_report(judged: tuple[Run, Verdict], end: str, width: int) -> None:
+    """Neither by a line end of any kind, nor by blanks that push them to where a line is folded."""
+    run, verdict = judged
+    word = f"n07{end}{FORGED}"
+    finding = msgspec.structs.replace(verdict.findings[0], result="fail", subject=word, expected=word, detail=word)
+    words = {"sentence": word, "reasons": (word,), "not_judged": (word,), "confidence": word, "caveats": (word,)}
+    odd = msgspec.structs.replace(verdict, **words, findings=(finding,), exclude=(word,))
+    text = shown(run, odd, width)
+    assert "[+] GO" in " ".join(text.split()), "the words are there to be read"
+    assert not [line for line in text.splitlines() if line.startswith("[+]")]
+
+
+def test_a_go_that_is_not_signable_has_another_sign_and_says_so_beside_it(judged: tuple[Run, Verdict]) -> None:
+    run, verdict = judged
+    good = msgspec.structs.replace(verdict, verdict="GO", signable=True, caveats=())
+    assert shown(run, good, 120).startswith("[+] GO, signable")
+    assert shown(run, msgspec.structs.replace(good, signable=False), 120).startswith("(+) GO, not signable")
+
+
+def test_five_reasons_are_shown_in_their_order_and_no_more(judged: tuple[Run, Verdict]) -> None:
+    run, verdict = judged
+    many = tuple(f"reason number {place}." for place in range(7))
+    text = shown(run, msgspec.structs.replace(verdict, reasons=many), 120)
+    places = [text.index(reason) for reason in many[:5]]
+    assert places == sorted(places)
+    assert "reason number 5" not in text

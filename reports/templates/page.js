@@ -58,7 +58,7 @@
     let count = 0;
     bodies.forEach((body) => {
       const fits =
-        (!category || body.dataset.category === category) &&
+        (!category || body.dataset.category.split(" ").includes(category)) &&
         (!result || body.dataset.result === result) &&
         (!node || body.dataset.words.toLowerCase().includes(node));
       body.classList.toggle("filtered", !fits);

@@ -1,0 +1,91 @@
+"""The order of findings, and which of them share a row: a reader looks for what decides, not for 512 times the same."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from ..evidence import Run
+from ..scoring.verdict import Finding, Result, Verdict
+from .finding_evidence import nodes_of
+from .plain_text import natural
+from .rental import rent_a_month
+from .taken_out import on_taken_out
+
+CONFIDENCE = {"high": 3, "medium": 2, "low": 1}
+_GATHER_FROM = 2  # so many like findings become one row
+_ORDER: dict[Result, int] = {"fail": 1, "not_measured": 2, "warn": 3, "pass": 4}
+_LAST = 9
+# How the runner begins the detail of what it was told to leave out; a probe's own detail gives a reason of its own.
+_LEFT_OUT = re.compile(r"(?:left out by )?(?=--only |profile )")
+
+
+class Gathered(Struct, frozen=True, kw_only=True):
+    """Findings that share a row. `why` says of findings of several checks what they have in common, else nothing."""
+
+    findings: tuple[Finding, ...]
+    why: str = ""
+
+
+def gathered(run: Run, verdict: Verdict) -> list[Gathered]:
+    """What did not pass, the gravest first, like findings together.
+
+    A finding with a value stands alone. Together stand: the same check without a value, for the same reason; all that
+    the run was told to leave out; and all that is missing on nodes that are taken out.
+    """
+    groups: dict[tuple[object, ...], list[Finding]] = {}
+    for each in _ordered(run, verdict):
+        groups.setdefault(_like(each, verdict), []).append(each)
+    return [part for like, found in groups.items() for part in _parts(like, found)]
+
+
+def rents(run: Run, verdict: Verdict) -> dict[str, float]:
+    """What each node, accelerator or link that is to be taken out costs, in USD a month; empty without a price."""
+    names = {each.excludes for each in verdict.findings if each.excludes}
+    found = {name: rent_a_month(run, (name,)) for name in names}
+    return {name: rent for name, rent in found.items() if rent}
+
+
+def _parts(like: tuple[object, ...], found: Sequence[Finding]) -> list[Gathered]:
+    if len(found) < _GATHER_FROM:
+        return [Gathered(findings=(each,)) for each in found]
+    several = len({each.check for each in found}) > 1
+    return [Gathered(findings=tuple(found), why=f"{like[0]} {like[1]}" if several else "")]
+
+
+def _like(each: Finding, verdict: Verdict) -> tuple[object, ...]:
+    """What findings must share to stand in one row."""
+    if each.result != "not_measured":
+        return "alone", id(each)
+    left_out = _LEFT_OUT.match(each.detail)
+    if each.reason == "skipped_by_profile" and left_out:
+        return "left out by", each.detail[left_out.end() :], each.required
+    if on_taken_out(each, verdict):
+        return "on excluded", "nodes"
+    return "check", each.check, each.required, each.reason, each.expected, tuple(each.params.items())
+
+
+def _ordered(run: Run, verdict: Verdict) -> list[Finding]:
+    """Fail, then what is required and not measured, then warnings, then what could not be seen; the dearest first.
+
+    Where the verdict is INCONCLUSIVE, what is required and missing on what remains decides, and stands first. What is
+    missing on nodes that are taken out decides nothing, and stands last.
+    """
+    rent = rents(run, verdict)
+
+    def grave(each: Finding) -> tuple[object, ...]:
+        place = _ORDER[each.result]
+        if each.result == "not_measured":
+            out = bool(on_taken_out(each, verdict))
+            decides = each.required and not out and verdict.verdict == "INCONCLUSIVE"
+            place = 0 if decides else _LAST if out else place if each.required else _LAST - 1
+        cost = rent.get(each.excludes or "", 0.0)
+        return place, -cost, not each.required, -CONFIDENCE[each.confidence]
+
+    found = (each for each in verdict.findings if each.result != "pass")
+    return sorted(found, key=lambda each: (*grave(each), each.category, each.check, natural(each.subject)))
+
+
+def nodes_in(findings: Iterable[Finding]) -> list[str]:
+    """The nodes that findings belong to, in natural order."""
+    return sorted({node for each in findings for node in nodes_of(each.subject)}, key=natural)
