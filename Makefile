@@ -12,7 +12,7 @@ TORCH_CPU_INDEX := https://download.pytorch.org/whl/cpu
 VERDICTS := 0 3 4 5
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all lint bench fuzz gpu-check clean
+.PHONY: help run test test-all lint bench detect fuzz gpu-check clean
 
 help:  ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -32,6 +32,9 @@ lint: $(VENV)/.tested-with  ## ruff, mypy strict, and the layers of the architec
 
 bench: $(VENV)/.tested-with tool-fio  ## the budgets, measured as ratios in one run
 	@PYTHONPATH=.src $(BIN)/python -m bench
+
+detect: $(VENV)/.tested-with  ## how often slow nodes and links are found: the tables of docs/pairs.md, in minutes
+	@PYTHONPATH=.src:tests $(BIN)/python tests/detect_pairs.py
 
 fuzz: $(VENV)/.tested-with  ## the property tests with many more examples
 	@HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -m "not browser and not root and not lab" --timeout 3600 \

@@ -118,6 +118,10 @@ CATALOGUE: tuple[Metric, ...] = (
             "Arrival skew of an all-reduce: slowest minus fastest rank's time in each iteration."),
     _metric("all_reduce.batched_busbw", "GB/s", "higher", _GROUP, "median",
             "Bus bandwidth of back-to-back all-reduces, wall time over iterations: comparable with nccl-tests."),
+    _metric("all_reduce.latency", "s", "lower", _GROUP, "median",
+            "Time of an all-reduce of a message so small that only latency counts, slowest rank."),
+    _metric("all_reduce.stalls", "stalls", "lower", _GROUP, "max",
+            "Small all-reduces that took 0.1 s longer than the median one: a lost packet was sent again."),
     _metric("all_reduce.wrong_elements", "elements", "lower", _GROUP, "max",
             "Elements of the reduced buffer, over all ranks, that differ from the exact sum. Each element is "
             "checked."),

@@ -48,6 +48,7 @@ _POSSIBLE: dict[str, Possible] = {
     "tokens/s": Possible(least=1e-3, most=1e12),
     "share": Possible(most=1.0),
     "elements": _COUNT,
+    "stalls": _COUNT,
     "tensors": _COUNT,
     "steps": _COUNT,
     "ranks": _COUNT,
@@ -65,7 +66,7 @@ _POSSIBLE: dict[str, Possible] = {
 }
 # Where a unit's bounds are not the metric's own: a part of a save may take no time at all, both ends of a reduction may
 # come in the same tick, sensors of many threads may cost more than one core, and a share of a peak can exceed it by no
-# more than the peak's own rounding and clock.
+# more than the peak's own rounding and clock; a clock may stand decades before or after the others.
 _OWN: dict[str, Possible] = {
     "all_reduce.skew": Possible(most=1e8),
     "checkpoint.stage": Possible(most=1e8),

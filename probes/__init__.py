@@ -8,6 +8,7 @@ from .filesystem import Filesystem
 from .inventory import Inventory
 from .matmul import Matmul
 from .memory import Memory
+from .pairs import Pairs
 from .protocol import Plan, Probe
 from .topology import Topology
 
@@ -17,6 +18,7 @@ PROBES: tuple[Probe, ...] = (
     Matmul(),
     Memory(),
     AllReduce(),
+    Pairs(),
     Filesystem(),
     Checkpoint(),
     BurnIn(),

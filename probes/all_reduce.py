@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Literal
 
 from ..cluster import Cluster, Node, RankContext, Trial
 from ..evidence import AnyReading, Fill, Missing, Observed, Params, reading
+from ..evidence.subjects import Kind
 from .collective_settings import nccl_debug_env, settings_in_force
 from .protocol import Plan
 from .reduction import batched_seconds, make_reduction, timed_iterations
@@ -62,6 +63,7 @@ class AllReduce:
     name: ClassVar[str] = "all_reduce"
     method: ClassVar[str] = "1"
     metrics: ClassVar[tuple[str, ...]] = METRICS
+    subjects: ClassVar[tuple[Kind, ...]] = ("node",)
     settings: ClassVar[type] = AllReduceSettings
 
     def plan(self, cluster: Cluster, settings: AllReduceSettings, seed: int) -> Plan:

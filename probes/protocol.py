@@ -8,6 +8,8 @@ from collections.abc import Generator
 from typing import Any, ClassVar, Protocol
 
 from ..cluster import Cluster, Outcome, Round
+from ..evidence import metric
+from ..evidence.subjects import Kind
 
 Plan = Generator[Round, list[Outcome], None]
 
@@ -17,7 +19,10 @@ class Probe(Protocol):
 
     `method` rises when figures stop being comparable with earlier ones. `settings` is a frozen dataclass with
     `__pydantic_config__ = {"extra": "forbid"}`; a profile gives its values per device ("cpu", "cuda").
-    `outcomes = yield round` hands back the outcomes of the round's trials, in their order.
+    `outcomes = yield round` hands back the outcomes of the round's trials, in their order; each knows its trial's id.
+
+    Two more may stand there: `subjects`, the kinds of subject on which the probe measures, where others measure the
+    same metrics elsewhere; `nodes_at_least`, with fewer of which there is nothing to measure.
     """
 
     name: ClassVar[str]
@@ -28,3 +33,12 @@ class Probe(Protocol):
     def plan(self, cluster: Cluster, settings: Any, seed: int) -> Plan:
         """Yield rounds of trials on disjoint ranks."""
         ...
+
+
+def would_measure(probe: Probe, name: str, nodes: int) -> tuple[Kind, ...]:
+    """The kinds of subject on which a probe measures a metric, on so many nodes; none with too few."""
+    if nodes < getattr(probe, "nodes_at_least", 1):
+        return ()
+    kinds = metric(name).subjects
+    own: tuple[Kind, ...] = getattr(probe, "subjects", kinds)
+    return tuple(kind for kind in kinds if kind in own)

@@ -41,6 +41,20 @@ class Chart(Struct, frozen=True, kw_only=True):
     key: tuple[tuple[str, str], ...] = ()
 
 
+class Matrix(Struct, frozen=True, kw_only=True):
+    """Pairs of nodes as squares, drawn by the page's script. `values` is base64 of 16 bits a pair, row by row: 0 is
+    "not measured", 65535 is `top` in `unit`; `low` and `high` are the least and the greatest in words."""
+
+    title: str
+    names: tuple[str, ...]
+    values: str
+    top: float
+    unit: str
+    low: str
+    high: str
+    note: str = ""
+
+
 class Gap(Struct, frozen=True, kw_only=True):
     """What a section lacks: which metric, on how many subjects, why, and how to measure it."""
 
@@ -57,6 +71,7 @@ class Section(Struct, frozen=True, kw_only=True):
     title: str
     answer: str
     chart: Chart | None = None
+    matrix: Matrix | None = None
     tables: tuple[Table, ...] = ()
     gaps: tuple[Gap, ...] = ()
     method: tuple[str, ...] = ()

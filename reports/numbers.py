@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 # Units of things that are counted: a whole number of them is shown in full.
 _COUNTED = frozenset(
-    {"elements", "tensors", "steps", "ranks", "errors", "rows", "links", "lanes", "nodes", "GPUs", "slots"}
+    {"elements", "tensors", "steps", "ranks", "errors", "rows", "links", "lanes", "nodes", "GPUs", "slots", "stalls"}
     | {"trials", "records", "tokens", "cores"}
 )
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))

@@ -22,13 +22,12 @@ from ..evidence import (
     RunWriter,
     Segment,
     Tier,
-    metric,
 )
 from ..evidence.records import Scalar
 from ..evidence.writing import now
 from ..probes import PROBES
 from ..probes.profiles import Profile
-from ..probes.protocol import Probe
+from ..probes.protocol import Probe, would_measure
 from .identify import Identified, differences, identify_here
 from .joining import Reach, clock_records, join, plane_for, unlike_records
 from .preview import preview, wanted
@@ -178,7 +177,7 @@ class Session:
             for sent, returned in zip(todo, plane.run_round(todo), strict=True):
                 self._keep(plane, sent, returned)
             self._tell(ranks_busy=0)
-        outcomes = [self.recorded[identity] for identity in identities]
+        outcomes = [msgspec.structs.replace(self.recorded[identity], trial=identity) for identity in identities]
         for outcome in outcomes:
             self._learn(outcome)
         return outcomes
@@ -227,7 +226,7 @@ class Session:
         self._write(
             skipped(name, subject, "skipped_by_profile", detail)
             for name in probe.metrics
-            for subject in _promised_subjects(header, metric(name).subjects)
+            for subject in _promised_subjects(header, would_measure(probe, name, len(header.promised)))
         )
 
     def _note_idle_deaths(self, plane: ControlPlane) -> None:

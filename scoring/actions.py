@@ -24,6 +24,7 @@ _HOW_BY_REASON = {
     "not_returned": "Run it again: nothing was recorded for it.",
     "interrupted": "Go on with the run: hwlottery run --resume RUN.",
     "too_short": "Run it for longer.",
+    "undecided": "Measure it with a node that is known good.",
     "no_power": "Measure it again on every one of them, and hold it against a reference or your own number.",
     "incomplete": "Copy the run directory again from where it was made, or finish it with --resume, or run again.",
 }
@@ -34,8 +35,9 @@ def with_advice(finding: Finding, check: Check) -> Finding:
     if finding.result == "pass":
         return finding
     if finding.result == "not_measured":
-        return msgspec.structs.replace(finding, action=_how_to_measure(finding, check))
-    return msgspec.structs.replace(finding, action=_to_pass(finding, check), statement=_statement(finding, check))
+        return msgspec.structs.replace(finding, action=finding.action or _how_to_measure(finding, check))
+    action = finding.action or _to_pass(finding, check)
+    return msgspec.structs.replace(finding, action=action, statement=_statement(finding, check))
 
 
 def _statement(finding: Finding, check: Check) -> str:

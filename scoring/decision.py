@@ -1,6 +1,6 @@
 """From findings to the verdict word, in one fixed order."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -28,7 +28,7 @@ class Decision(Struct, frozen=True, kw_only=True):
     @property
     def too_many(self) -> bool:
         """Whether more nodes would have to be taken out than the policy allows."""
-        return len(self.excluded) > self.most_excluded
+        return nodes_lost(self.excluded) > self.most_excluded
 
 
 def decide(
@@ -45,7 +45,7 @@ def decide(
     rest = list(_on_the_rest((finding for finding in findings if finding.required), excluded))
     proves_nothing = to_sign and not any((finding.metric or "").startswith(SPEED_KINDS) for finding in rest)
     word: VerdictWord
-    if fatal or len(excluded) > most:
+    if fatal or nodes_lost(excluded) > most:
         word = "NO_GO"
     elif missing or not rest or proves_nothing:
         word = "INCONCLUSIVE"
@@ -61,6 +61,12 @@ def decide(
         required_on_the_rest=len(rest),
         proves_nothing=proves_nothing,
     )
+
+
+def nodes_lost(excluded: Collection[str]) -> int:
+    """How many nodes are lost by taking these out: of a pair whose link is slow one, unless one is out already."""
+    nodes = {name for name in excluded if len(nodes_of(name)) < 2}
+    return len(nodes) + sum(len(nodes_of(name)) == 2 and not nodes & set(nodes_of(name)) for name in excluded)
 
 
 def most_excluded(nodes: int, share: float) -> int:

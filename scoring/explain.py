@@ -22,6 +22,10 @@ _RULES = {
     "node.accelerators": "A node takes part with accelerators that torch reaches by CUDA.",
     "health.events": "No Xid, uncorrected error or lost link of severity error is seen during the run.",
     "run.length": "The run looked for long enough.",
+    "pairs.nodes": "A node is as fast with its partners as good pairs are; one that is slow with all is slow itself.",
+    "pairs.links": "A pair of two nodes that do well with others is as fast as they are.",
+    "pairs.stalls": "Small messages between nodes do not wait for a retransmission.",
+    "pairs.exact": "Every element of every sum of two nodes is right.",
 }
 
 

@@ -16,6 +16,9 @@ from .findings import INTERMITTENT, NOT_JUDGED, badness, confidence_of, new_find
 from .happenings import Happenings
 from .layers import Comparison, Judged, by_baseline, by_contract, by_maximum, by_reference, comparison
 from .maxima import maximum_of
+from .pair_checks import PAIR_RULES, judge_pairs
+from .pair_exactness import judge_exactness
+from .pair_stalls import judge_stalls
 from .peer_groups import PeerGroups
 from .peers import by_peers
 from .policy_model import Check
@@ -44,6 +47,12 @@ class Judge:
         scope = list(targets(check, self.figures.header, self.figures.facts))
         if check.fact is not None:
             yield from judge_facts(check, scope, self.figures.facts)
+        elif check.rule in PAIR_RULES:
+            yield from judge_pairs(check, scope, self.figures, self.happenings)
+        elif check.rule == "pairs.stalls":
+            yield from judge_stalls(check, scope, self.figures, self.happenings)
+        elif check.rule == "pairs.exact":
+            yield from judge_exactness(check, scope, self.figures, self.happenings)
         elif check.rule is not None:
             yield from (judge_rule(check, target, self.figures, self.happenings) for target in scope)
         else:

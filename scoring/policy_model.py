@@ -22,7 +22,10 @@ from .verdict import Category
 
 Each = Literal["cluster", "node", "accelerator", "numa", "filesystem", "pair"]
 Severity = Literal["required", "warn"]
-RuleName = Literal["evidence.complete", "node.responds", "node.accelerators", "health.events", "run.length"]
+RuleName = Literal[
+    "evidence.complete", "node.responds", "node.accelerators", "health.events", "run.length",
+    "pairs.nodes", "pairs.links", "pairs.exact", "pairs.stalls",
+]  # fmt: skip
 Text = Annotated[str, Field(max_length=1000)]
 Name = Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[a-z0-9][a-z0-9_.-]*$")]
 
@@ -33,6 +36,10 @@ RULE_NAMES: tuple[RuleName, ...] = (
     "node.accelerators",
     "health.events",
     "run.length",
+    "pairs.nodes",
+    "pairs.links",
+    "pairs.exact",
+    "pairs.stalls",
 )
 # Which subjects of the catalogue an entry's `each` stands for.
 KINDS_OF: dict[Each, tuple[str, ...]] = {
@@ -53,6 +60,10 @@ _EACH_OF_RULE: dict[RuleName, Each] = {
     "node.accelerators": "node",
     "health.events": "node",
     "run.length": "cluster",
+    "pairs.nodes": "node",
+    "pairs.links": "cluster",
+    "pairs.exact": "cluster",
+    "pairs.stalls": "node",
 }
 SMALLEST_GROUP = 2  # a reduction needs two ranks
 # What a signable policy must hold a cluster to, at the least: figures of one of these.
@@ -60,6 +71,8 @@ SPEED_KINDS = ("matmul", "all_reduce", "burn_in")
 
 
 def _layers_of_rule(rule: RuleName | None) -> tuple[str, ...]:
+    if rule in ("pairs.nodes", "pairs.links"):
+        return ("peers",)
     return ("contract",) if rule == "run.length" else ()
 
 
@@ -67,7 +80,8 @@ class Check(Strict):
     """One thing that is demanded.
 
     Exactly one of metric, fact and rule says what is looked at; `each` on whom, over the promised nodes; `where` with
-    which params (each value of a list is demanded). `tiers`: access tiers that must measure it; none means all.
+    which params (each value of a list is demanded). `partners_at_least`: with how many others a rule on pairs wants
+    each node measured; of fewer that are there, with all. `tiers`: access tiers that must measure it; none means all.
     `any_attempt`: a fault seen once is not undone by a retest. `weight`: its part in the index.
     """
 
@@ -80,6 +94,7 @@ class Check(Strict):
     each: Each
     ranks_at_least: Annotated[int, Field(ge=1)] = 1
     nodes_at_least: Annotated[int, Field(ge=1)] = 1
+    partners_at_least: Annotated[int, Field(ge=1)] = 2
     tiers: tuple[Tier, ...] = TIERS
     layers: Layers = Layers()
     severity: Severity = "required"

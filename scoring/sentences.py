@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Sequence
 
 from ..evidence import RunHeader
-from .decision import Decision
+from .decision import Decision, nodes_lost
 from .policy import Policy, load_policy, policy_names
 from .policy_model import Check
 from .statistics import node_days_without_failure
@@ -29,6 +29,7 @@ _REASON_WORDS = {
     "interrupted": "the run was stopped first",
     "parse_error": "the output could not be read",
     "too_short": "too short",
+    "undecided": "nothing tells which of several it is",
     "incomplete": "the evidence is not whole",
     "not_retested": "an outlier among its peers that was not retested",
     "no_power": "its peers cannot tell",
@@ -42,7 +43,7 @@ def sentence(decision: Decision, header: RunHeader, policy: Policy, covered: Cov
         return f"Fit for training on {nodes}." if policy.signable else f"All that {policy.name} asks passed on {nodes}."
     if decision.word == "CONDITIONAL":
         fit = "Fit for training" if policy.signable else f"All that {policy.name} asks passed"
-        return f"{fit} without {len(decision.excluded)} of {nodes}: {several(decision.excluded)}."
+        return f"{fit} without {_left_out(decision.excluded, nodes)}."
     if decision.word == "INCONCLUSIVE":
         return _not_decided(decision, covered)
     if decision.fatal:
@@ -50,7 +51,16 @@ def sentence(decision: Decision, header: RunHeader, policy: Policy, covered: Cov
         return f"Not fit as it stands: {several(checks, 3)} failed, and taking out a node does not mend it."
     most = decision.most_excluded
     allowed = f"at most {most} may be" if most else "none of so few may be"
-    return f"Not fit as it stands: {len(decision.excluded)} of {nodes} would have to be taken out, {allowed}."
+    return f"Not fit as it stands: {nodes_lost(decision.excluded)} of {nodes} would have to be taken out, {allowed}."
+
+
+def _left_out(excluded: Sequence[str], nodes: str) -> str:
+    """'1 of 4 nodes: n02', 'the link n01~n03', or both."""
+    links = [name for name in excluded if "~" in name]
+    rest = [name for name in excluded if name not in links]
+    parts = [f"{len(rest)} of {nodes}: {several(rest)}"] if rest else []
+    parts += [f"the {'link' if len(links) == 1 else 'links'} {several(links)}"] if links else []
+    return ", and without ".join(parts)
 
 
 def _not_decided(decision: Decision, covered: Coverage) -> str:

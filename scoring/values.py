@@ -30,6 +30,7 @@ class Value(Struct, frozen=True, kw_only=True):
     reason: str = ""
     detail: str = ""
     earlier: tuple[float, ...] = ()
+    by_attempt: tuple[tuple[int, float], ...] = ()  # all that were measured, with the number of their attempt
     attempts: int = 1
     trials: tuple[str, ...] = ()
     samples: int = 0
@@ -80,7 +81,7 @@ class _Series:
         trials = (absent.trial,) if absent and absent.trial else ()
         return Value(
             params=self.params, value=None, reason=reason, detail=detail, attempts=last, trials=trials,
-            earlier=self._earlier(last),
+            earlier=self._earlier(last), by_attempt=self._by_attempt(),
         )  # fmt: skip
 
     def _measured(self, measurement: Measurement, last: int) -> Value:
@@ -91,11 +92,18 @@ class _Series:
             reason="" if number is not None else "parse_error",
             detail="" if number is not None else "the metric's statistic cannot be had from what was kept",
             earlier=self._earlier(last),
+            by_attempt=((last, number),) if last == 1 and number is not None else self._by_attempt(),
             attempts=last,
             trials=tuple(dict.fromkeys(r.trial for r in chain(*self.attempts.values()) if r.trial)),
             samples=measurement.count or len(measurement.numbers()),
             noise=_noise(measurement),
         )
+
+    def _by_attempt(self) -> tuple[tuple[int, float], ...]:
+        found = (
+            (a, value_of(r)) for a in sorted(self.attempts) for r in self.attempts[a] if isinstance(r, Measurement)
+        )
+        return tuple((attempt, number) for attempt, number in found if number is not None)
 
     def _earlier(self, last: int) -> tuple[float, ...]:
         before = (record for attempt in sorted(self.attempts) if attempt < last for record in self.attempts[attempt])

@@ -24,6 +24,12 @@ Faults are written kind@subject, some with a severity behind '=':
     kernel@n01               another kernel than the other nodes have
     loss_rises@cluster       burn-in does not learn
     hash@cluster=1           so many ranks' parameter hashes disagree
+    slow_node@n01=0.6        the node's pairs at that share, with everybody
+    slow_link@n00~n01=0.6    one pair at that share
+    unsteady_link@n00~n01    one pair slow in the tournament, well alone
+    lossy_node@n01           small messages of the node's pairs stall
+    wrong_pair@n00~n01=3     so many wrong elements between two nodes
+    no_pair@n00~n01          the trial of one pair ran out of time
 """
 
 import hashlib
@@ -273,6 +279,7 @@ def _records(rental: _Rental) -> Iterator[AnyRecord]:
             yield from trials(rental, node)
         yield Event(time=rental.pass_time(1), kind="probe_finished", detail=name)
     yield from _across_nodes(rental)
+    yield from pair_records(rental)
     yield from _burn_in(rental)
     if rental.fault("unfinished", "cluster"):
         yield Event(time=rental.pass_time(1), kind="interrupted", detail=UNFINISHED)
@@ -609,6 +616,15 @@ def _across_nodes(rental: _Rental) -> Iterator[AnyRecord]:
     yield from _written(
         rental, _Work(probe="all_reduce", function="all_reduce:across", subjects=ranks, brought=brought)
     )
+
+
+def pair_records(rental: _Rental) -> Iterator[AnyRecord]:
+    """The tournament of the nodes that are still there, and the retests that its values ask for."""
+    from generated_pairs import pair_works
+
+    there = _present(rental)
+    for work in pair_works(rental, there) if len(there) > 1 else ():
+        yield from _written(rental, work)
 
 
 def _present(rental: _Rental) -> list[str]:

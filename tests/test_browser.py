@@ -53,6 +53,14 @@ def rental(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of six nodes, of which two have a slow link between them."""
+    folder = tmp_path_factory.mktemp("pairs")
+    run = read_run(write_run(folder / "run", nodes=6, accelerators=2, faults=["slow_link@n01~n04=0.5"]))
+    return written(folder, render(run, score_run(run)))
+
+
+@pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of a run whose names, facts and words are markup."""
     folder = tmp_path_factory.mktemp("hostile")
@@ -105,7 +113,7 @@ def open_page(browser: Browser) -> Iterator[Any]:
         context.close()
 
 
-@pytest.mark.parametrize("name", ["smoke", "rental", "hostile"])
+@pytest.mark.parametrize("name", ["smoke", "rental", "pairs", "hostile"])
 def test_the_page_says_nothing_asks_for_nothing_and_breaks_no_rule(
     name: str, open_page: Any, request: pytest.FixtureRequest
 ) -> None:
@@ -264,6 +272,32 @@ def test_a_mark_under_the_pointer_tells_its_value(rental: Path, open_page: Any) 
     page = open_page(rental).page
     page.locator("#compute figure [data-tip^='n17/gpu3']").first.hover()
     assert page.locator("#tip").inner_text().startswith("n17/gpu3: 5")
+
+
+def test_a_square_of_the_matrix_tells_its_pair_and_value(pairs: Path, open_page: Any) -> None:
+    page = open_page(pairs).page
+    matrix = page.locator("#fabric canvas.matrix")
+    box = matrix.bounding_box()
+    side = box["width"] / 6
+    matrix.hover(position={"x": 4.5 * side, "y": 1.5 * side})
+    told = page.locator("#tip").inner_text()
+    assert told.startswith("n01~n04: ")
+    assert told.endswith(" GB/s")
+    assert 20 < float(told.split()[1]) < 26, "the slow pair"
+    matrix.hover(position={"x": 2.5 * side, "y": 0.5 * side})
+    assert 45 < float(page.locator("#tip").inner_text().split()[1]) < 50
+    matrix.hover(position={"x": 0.5 * side, "y": 0.5 * side})
+    assert page.locator("#tip").inner_text() == "n00"
+
+
+def test_squares_are_light_where_fast_dark_where_slow_and_white_where_nothing_is(pairs: Path, open_page: Any) -> None:
+    page = open_page(pairs).page
+    seen = page.locator("canvas.matrix").evaluate(
+        "(c) => [[2, 0], [4, 1], [0, 0]].map(([x, y]) => "
+        "[...c.getContext('2d').getImageData((x + 0.5) * c.width / 6, (y + 0.5) * c.height / 6, 1, 1).data])"
+    )
+    fast, slow, nothing = (sum(pixel[:3]) for pixel in seen)
+    assert slow < fast < nothing == 3 * 255
 
 
 def test_the_page_reads_without_its_script(rental: Path, open_page: Any) -> None:

@@ -8,6 +8,7 @@ from ..numbers import figure, number_of, size
 from ..plain_text import listed, natural
 from ..spread import NOTABLE, lagging, spread_title
 from ..tables import aggregates, gaps, worst
+from .fabric_pairs import capabilities, pair_matrix
 from .judged import failing, nonzero, not_measured
 
 _SIZE_KEYS = ("bytes", "size_bytes", "message_bytes", "size")
@@ -30,13 +31,15 @@ def fabric(measured: Measured, verdict: Verdict) -> Section:
         if main
         else not_measured(measured, "all_reduce."),
         chart=_chart(by_size, flagged) if len(by_size) > 1 else None,
-        tables=tuple(table for table in tables if table),
+        matrix=pair_matrix(measured, verdict),
+        tables=tuple(table for table in (*tables, capabilities(verdict)) if table),
         gaps=gaps(measured.missing("all_reduce.")),
         method=(
             "All-reduce after warm-up; a sample is one iteration. Bus bandwidth is 2(n-1)/n times the bytes over the "
             "slowest rank's time, comparable across numbers of ranks.",
             "Transfer is the fastest rank's time, skew the slowest minus the fastest.",
             "Every element of every result is compared with the exact sum.",
+            "A pair is as fast as the slowest of its two nodes and its link; suspects were measured again, alone.",
         ),
         source=("nccl-tests, PERFORMANCE.md", "https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md"),
         cannot_tell="Bus bandwidth is not a wire speed: inside a node the switches may reduce on the way.",

@@ -92,6 +92,38 @@
     });
   });
 
+  // The pair matrix: 16 bits a pair, 0 is not measured. Cividis, dark for slow.
+  const cividis = [[0, 34, 78], [66, 78, 108], [125, 124, 120], [186, 174, 108], [254, 232, 56]];
+  const colour = (share) => {
+    const place = Math.min(share * 4, 3.999);
+    const from = Math.floor(place);
+    return cividis[from].map((part, at) => part + (cividis[from + 1][at] - part) * (place - from));
+  };
+  all("canvas.matrix").forEach((canvas) => {
+    const names = canvas.dataset.names.split(" ");
+    const bytes = Uint8Array.from(atob(canvas.dataset.values), (one) => one.charCodeAt(0));
+    const value = (row, column) => new DataView(bytes.buffer).getUint16(2 * (row * names.length + column), true);
+    const side = Math.max(1, Math.min(40, Math.floor(640 / names.length)));
+    canvas.width = canvas.height = side * names.length;
+    const draw = canvas.getContext("2d");
+    names.forEach((_, row) =>
+      names.forEach((_, column) => {
+        const found = value(row, column);
+        draw.fillStyle = found ? `rgb(${colour(found / 65535)})` : "#fff";
+        draw.fillRect(column * side, row * side, side, side);
+      }),
+    );
+    canvas.addEventListener("pointermove", (event) => {
+      const box = canvas.getBoundingClientRect();
+      const at = (place, size) => Math.min(names.length - 1, Math.max(0, Math.floor((place / size) * names.length)));
+      const row = at(event.clientY - box.top, box.height);
+      const column = at(event.clientX - box.left, box.width);
+      const found = value(row, column);
+      const shown = found ? `${((found / 65535) * canvas.dataset.top).toPrecision(3)} ${canvas.dataset.unit}` : "not measured";
+      canvas.dataset.tip = row === column ? names[row] : `${names[row]}~${names[column]}: ${shown}`;
+    });
+  });
+
   // Values under the pointer.
   const tip = document.createElement("div");
   tip.id = "tip";

@@ -1,0 +1,198 @@
+"""Checks of pairs by the min-model: which nodes are slow with everybody, which links between good nodes are slow."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from ..evidence.records import Params
+from ..fabric import Culprit, Pair, Undecided
+from .derived import Figures
+from .findings import INTERMITTENT, new_finding
+from .happenings import Happenings
+from .pairs import BUSBW, PairFigures, pair_figures
+from .policy_model import Check, RuleName
+from .rules import RULES
+from .scope import Target
+from .verdict import Confidence, Finding, Result
+from .words import counted, figure, percent, several
+
+PAIR_RULES: tuple[RuleName, ...] = ("pairs.nodes", "pairs.links")
+MOST_TRIALS = 20
+
+
+def judge_pairs(check: Check, scope: list[Target], figures: Figures, happenings: Happenings) -> Iterator[Finding]:
+    """Findings of a pair rule: one a node, or one a link at fault and one for the cluster where there is none."""
+    case = _Case(check, figures, happenings)
+    for target in scope:
+        yield from [case.of_node(target)] if check.rule == "pairs.nodes" else case.of_links(target)
+
+
+class _Case:
+    def __init__(self, check: Check, figures: Figures, happenings: Happenings) -> None:
+        self.check = check
+        self.figures = figures
+        self.pairs: PairFigures = pair_figures(figures, check)
+        blame = self.pairs.blame
+        self.blame = blame
+        self.culprits = {one.node: one for one in blame.nodes if one.node} if blame else {}
+        self.doubts = {node: one for one in blame.undecided for node in one.nodes} if blame else {}
+        names = [node.node for node in figures.header.promised]
+        responds = RULES["node.responds"]
+        self.here = {name for name in names if responds(name, figures, happenings).result != "fail"}
+        least = 1 - (blame.levels.thresholds.effect if blame else 0.0)
+        self.least = least
+        self.expected = f"at least {percent(least)} of the {figure(self.pairs.ceiling(), 'GB/s')} of good pairs"
+
+    # --- nodes -----------------------------------------------------------------------------------------------
+
+    def of_node(self, target: Target) -> Finding:
+        node = target.subject
+        culprit, doubt = self.culprits.get(node), self.doubts.get(node)
+        if culprit is not None and culprit.confirmed:
+            return self._slow(target, culprit, "fail")
+        gap = self._gap(node)
+        if gap:
+            return self._not_measured(target, "not_returned", gap)
+        if culprit is not None:
+            return self._slow(target, culprit, self._seen(culprit.evidence))
+        if doubt is not None:
+            return self._doubtful(target, doubt)
+        if self.blame is not None and node in self.blame.hidden:
+            return self._not_measured(target, "undecided", "it met slow partners only")
+        return self._well(target)
+
+    def _gap(self, node: str) -> str:
+        """Why too little is known of a node; empty where it is enough. Partners that are gone are not its fault."""
+        missing = [pair for pair in self.pairs.missing if node in pair and set(pair) <= self.here | {node}]
+        if missing:
+            pair = missing[0]
+            return f"{self._subject(pair)}: {self.pairs.missing[pair]}"
+        met = [pair for pair in self.blame.levels.of if node in pair] if self.blame else []
+        wanted = max(1, min(self.check.partners_at_least, len(self.here - {node})))
+        if len(met) < wanted:
+            return f"measured with {counted(len(met), 'partner')}, {wanted} are wanted"
+        return ""
+
+    def _slow(self, target: Target, culprit: Culprit, result: Result) -> Finding:
+        again = several([self._subject(pair) for pair in culprit.evidence], 2)
+        return self._told(
+            target, result, culprit.share, culprit.evidence,
+            detail=f"slow with {counted(len(culprit.evidence), 'partner')} that do better; 95 % interval "
+            f"{self._rate(culprit.low)} to {self._rate(culprit.high)}",
+            action="" if result == "fail" else f"Measure {again} again, alone: only a loss seen again fails.",
+        )  # fmt: skip
+
+    def _doubtful(self, target: Target, doubt: Undecided) -> Finding:
+        """One of these is slow: seen again it leaves the node unjudged, seen once it warns."""
+        among = [*doubt.nodes, *(f"the link {self._subject(pair)}" for pair in doubt.links)]
+        said = f"one of these is slow, and nothing measured tells which: {several(among, 6)}"
+        settle = several([self._subject(pair) for pair in doubt.settle], 4)
+        how = f"Measure {settle}: that would settle it." if settle else "Measure it with a node that is known good."
+        if doubt.confirmed:
+            return msgspec.structs.replace(self._not_measured(target, "undecided", said), action=how)
+        return self._told(
+            target, self._seen((doubt.shown_by,)), doubt.share, (doubt.shown_by,), detail=said, action=how
+        )
+
+    def _seen(self, pairs: tuple[Pair, ...]) -> Result:
+        """Of an outlier that is not confirmed: retested and not clear, it warns; never retested, it is not judged."""
+        assert self.blame is not None
+        retested = sum(self.blame.levels.of[pair].retests > 1 for pair in pairs)
+        return "warn" if retested >= min(2, len(pairs)) else "not_measured"
+
+    def _well(self, target: Target) -> Finding:
+        assert self.blame is not None
+        able = self.blame.capabilities.get(target.subject)
+        met = tuple(pair for pair in self.blame.levels.of if target.subject in pair)
+        if len(self.blame.levels.of) < 2 or able is None:
+            detail = "not judged among peers: one pair has no other to be compared with"
+            return self._told(target, "pass", self.blame.levels.of[met[0]].share, met, detail=detail)
+        interval = f"95 % interval {self._rate(able.low)} to {self._rate(able.high)}, {counted(len(met), 'partner')}"
+        return self._told(target, "pass", able.share, met, detail=interval)
+
+    # --- links -----------------------------------------------------------------------------------------------
+
+    def of_links(self, target: Target) -> Iterator[Finding]:
+        """Each link at fault; else one finding on the cluster."""
+        if self.blame is None:
+            yield self._not_measured(target, "not_returned", "no pair of nodes has a value")
+            return
+        found = [self._link(target, culprit) for culprit in self.blame.links]
+        found += [self._unsteady(target, pair) for pair in self.blame.unsteady]
+        if self.blame.split:
+            found.append(self._split(target))
+        pairs = counted(len(self.blame.levels.of), "pair")
+        yield from found or [self._told(target, "pass", 1.0, (), detail=f"none of {pairs} has a slow link")]
+
+    def _link(self, target: Target, culprit: Culprit) -> Finding:
+        assert culprit.pair is not None
+        one, other = culprit.pair
+        subject = self._subject(culprit.pair)
+        own = msgspec.structs.replace(target, subject=subject, nodes=culprit.pair)
+        if not culprit.confirmed and culprit.pair in self.pairs.missing:
+            return self._not_measured(own, "not_returned", self.pairs.missing[culprit.pair])
+        finding = self._told(
+            own, "fail" if culprit.confirmed else self._seen(culprit.evidence), culprit.share, culprit.evidence,
+            detail=f"{one} and {other} do better with others",
+            action=f"Have the path between {one} and {other} looked at (cables, switch ports, routes), or place no "
+            f"job on both." if culprit.confirmed else f"Measure {subject} again, alone: only a loss seen again fails.",
+        )  # fmt: skip
+        if finding.result == "fail" and self.check.excludable:
+            return msgspec.structs.replace(finding, excludable=True, excludes=subject)
+        return finding
+
+    def _unsteady(self, target: Target, pair: Pair) -> Finding:
+        assert self.blame is not None
+        level = self.blame.levels.of[pair]
+        own = msgspec.structs.replace(target, subject=self._subject(pair), nodes=pair)
+        shown = f"{self._rate(level.first or 0.0)} beside other pairs, {self._rate(level.share)} alone"
+        return self._told(own, "warn", level.share, (pair,), detail=INTERMITTENT + shown)
+
+    def _split(self, target: Target) -> Finding:
+        assert self.blame is not None
+        slow = self.blame.split
+        worst = several([self._subject(pair) for pair in slow], 3)
+        return self._told(
+            target, "warn", min(self.blame.levels.of[pair].share for pair in slow), slow,
+            detail=f"{len(slow)} of {counted(len(self.blame.levels.of), 'pair')} are slower than the best by more than "
+            f"the effect that matters ({worst}): two levels of the fabric, not single faults",
+            action="Compare the slow pairs with the cabling: nodes on different leaves, or an oversubscribed level.",
+        )  # fmt: skip
+
+    # --- both ------------------------------------------------------------------------------------------------
+
+    def _told(
+        self, target: Target, result: Result, share: float, pairs: tuple[Pair, ...], *, detail: str, action: str = ""
+    ) -> Finding:
+        blank = self._blank(target, result)
+        sure: Confidence = "high" if result in ("pass", "fail") else "medium"
+        return msgspec.structs.replace(
+            blank,
+            observed=float(f"{share * self.pairs.ceiling():.6g}"),
+            threshold=float(f"{self.least * self.pairs.ceiling():.6g}"),
+            confidence=sure,
+            reason="not_retested" if result == "not_measured" else "",
+            detail=detail,
+            action=action,
+            evidence=self.pairs.evidence(pairs)[:MOST_TRIALS],
+        )
+
+    def _not_measured(self, target: Target, reason: str, detail: str) -> Finding:
+        return msgspec.structs.replace(self._blank(target, "not_measured"), reason=reason, detail=detail)
+
+    def _blank(self, target: Target, result: Result) -> Finding:
+        params: Params = {"bytes": self.pairs.bytes} if self.pairs.bytes else {}
+        return msgspec.structs.replace(
+            new_finding(self.check, target, result, self.figures.facts),
+            layer="peers",
+            metric=BUSBW,
+            params=params,
+            unit="GB/s",
+            expected=self.expected if self.blame else "measured",
+        )
+
+    def _rate(self, share: float) -> str:
+        return figure(share * self.pairs.ceiling(), "GB/s")
+
+    def _subject(self, pair: Pair) -> str:
+        return self.pairs.subjects.get(pair) or "~".join(pair)

@@ -1,0 +1,99 @@
+"""Pairs of nodes as a run measured them, brought to the min-model: observations in, blame out (fabric/)."""
+
+import math
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from ..fabric import Blame, Observation, Pair, Thresholds, blame, levels_of, pair_of
+from .asking import asked
+from .derived import Figures
+from .policy_layers import Peers
+from .policy_model import Check
+from .scope import nodes_of
+from .values import Value
+
+BUSBW = "all_reduce.busbw"
+# From an interquartile range to a normal distribution's sigma, and from that to a median's standard error.
+_ERROR_OF_MEDIAN = 1.2533 / 1.349
+
+
+class PairFigures(Struct, frozen=True, kw_only=True):
+    """What a run says of its pairs at one message size, the largest.
+
+    `subjects` and `trials` (the last first) are of each pair; `missing` says of a pair why its last attempt has no
+    value. `blame` is None where no pair has a value.
+    """
+
+    bytes: int
+    blame: Blame | None
+    subjects: dict[Pair, str]
+    trials: dict[Pair, tuple[str, ...]]
+    missing: dict[Pair, str]
+
+    def ceiling(self) -> float:
+        """GB/s of good pairs side by side; NaN without any."""
+        return self.blame.levels.ceiling if self.blame else math.nan
+
+    def evidence(self, pairs: Iterator[Pair] | tuple[Pair, ...]) -> tuple[str, ...]:
+        """The trials of these pairs, each once."""
+        return tuple(dict.fromkeys(trial for pair in pairs for trial in self.trials.get(pair, ())))
+
+
+def pair_figures(figures: Figures, check: Check) -> PairFigures:
+    """The pairs' bandwidths that a check asks for, and what the min-model says of them."""
+    values = _values(figures, check, BUSBW)
+    size = max((int(value.params["bytes"]) for found in values.values() for value in found), default=0)
+    at_size = {pair: [v for v in found if v.params["bytes"] == size] for pair, found in values.items()}
+    seen = [one for pair, found in at_size.items() for value in found for one in _observations(pair, value)]
+    levels = levels_of(seen, _thresholds(check.layers.peers))
+    return PairFigures(
+        bytes=size,
+        blame=blame(levels) if levels else None,
+        subjects=pair_subjects(figures, BUSBW),
+        trials={pair: tuple(t for value in found for t in reversed(value.trials)) for pair, found in at_size.items()},
+        missing={pair: why for pair, found in at_size.items() if (why := _why_missing(found)) is not None},
+    )
+
+
+def _thresholds(peers: Peers | None) -> Thresholds:
+    return Thresholds() if peers is None else Thresholds(effect=min(peers.effect, 0.49), sigmas=peers.sigmas)
+
+
+def pair_subjects(figures: Figures, metric: str) -> dict[Pair, str]:
+    """Each pair of promised nodes on which a metric was planned or recorded, with its subject as written."""
+    found: dict[Pair, str] = {}
+    for subject in figures.measured.subjects(metric):
+        nodes = nodes_of(subject) if "/" not in subject else ()
+        if len(nodes) == 2 and nodes[0] != nodes[1] and all(figures.node(node) for node in nodes):
+            found[pair_of(*nodes)] = subject
+    return found
+
+
+def _values(figures: Figures, check: Check, metric: str) -> dict[Pair, list[Value]]:
+    found = {}
+    for pair, subject in pair_subjects(figures, metric).items():
+        values = [*figures.of(metric, subject), *figures.of(metric, "~".join(reversed(subject.split("~"))))]
+        found[pair] = [one for one in values if asked(one.params, check.where) and _has_size(one)]
+    return found
+
+
+def _has_size(value: Value) -> bool:
+    size = value.params.get("bytes")
+    return isinstance(size, int) and not isinstance(size, bool) and size > 0
+
+
+def _observations(pair: Pair, value: Value) -> Iterator[Observation]:
+    """One for each attempt: the first was the tournament's, beside other pairs; later ones ran alone."""
+    error = _ERROR_OF_MEDIAN * (value.noise or 0.0) / math.sqrt(max(1, value.samples))
+    for attempt, number in value.by_attempt:
+        if math.isfinite(number) and number > 0:
+            yield Observation(pair=pair, value=number, alone=attempt > 1, error=error)
+
+
+def _why_missing(found: list[Value]) -> str | None:
+    """Why a pair's last attempt has no value; None where it has."""
+    if not found:
+        return "no value at this size"
+    gone = next((value for value in found if value.value is None or not value.value > 0), None)
+    return (gone.detail or gone.reason or "no bandwidth") if gone else None

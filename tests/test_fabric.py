@@ -1,0 +1,271 @@
+"""The min-model: who is slow is found, who is not is left alone, and what cannot be told is said."""
+
+import random
+import statistics
+from itertools import combinations
+
+import pytest
+from detect_pairs import KINDS, results
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pair_matrices import CEILING, Matrix, accused, judged, make_matrix
+
+from hwlottery.fabric import Blame, Observation, Pair, Thresholds, blame, controls, levels_of, pair_of, wanted_retests
+
+RETESTS = 3
+
+
+def seen(shares: dict[str, float], *, alone: int = 0) -> list[Observation]:
+    """Pairs 'ab' at these shares of 50 GB/s, once in the tournament and so often alone."""
+    return [
+        Observation(pair=pair_of(*name), value=50 * share, alone=again > 0)
+        for name, share in shares.items()
+        for again in range(alone + 1)
+    ]
+
+
+def judge(shares: dict[str, float], *, ceiling: float | None = None, alone: int = RETESTS) -> Blame:
+    levels = levels_of(seen(shares, alone=alone), Thresholds(), ceiling=ceiling)
+    assert levels is not None
+    return blame(levels)
+
+
+def names(found: Blame) -> set[str]:
+    return {part if isinstance(part, str) else "".join(part) for part in accused(found)}
+
+
+# --- the whole procedure on generated matrices: a small version of the tables in docs/pairs.md ----------------------
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.03])
+def test_who_is_slow_is_found_wherever_the_measured_pairs_decide_it(noise: float) -> None:
+    found = results(noise, 40, nodes=(4, 6, 16))
+    for (kind, nodes), tally in found.items():
+        assert tally.decided > 0, (kind, nodes)
+    decided = sum(tally.decided for tally in found.values())
+    exact = sum(tally.exact for tally in found.values())
+    assert exact >= 0.98 * decided
+    left = sum(tally.matrices - tally.decided for tally in found.values())
+    assert sum(tally.sound for tally in found.values()) >= 0.98 * left > 0
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.03])
+def test_nobody_is_blamed_on_healthy_clusters(noise: float) -> None:
+    source = random.Random(5)
+    for nodes in (2, 3, 4, 8, 16):
+        healthy = make_matrix(source, nodes, bad_nodes=0, bad_links=0, missing=0.0)
+        blamed = [accused(judged(healthy, source, noise, Thresholds())) for _ in range(60)]
+        assert sum(map(bool, blamed)) == 0
+
+
+def test_two_and_three_nodes_never_name_what_they_cannot_know() -> None:
+    found = results(0.03, 60, nodes=(2, 3))
+    for kind, (nodes, links, _) in KINDS.items():
+        pair = found[kind, 2]
+        assert pair.wronged == 0
+        assert pair.decided == (pair.matrices if nodes + links == 0 else 0), kind
+
+
+@pytest.mark.parametrize("effect", [0.05, 0.10])
+def test_a_smaller_effect_blames_nobody_on_noise_of_three_percent(effect: float) -> None:
+    source = random.Random(9)
+    healthy = make_matrix(source, 12, bad_nodes=0, bad_links=0, missing=0.0)
+    blamed = [accused(judged(healthy, source, 0.03, Thresholds(effect=effect))) for _ in range(60)]
+    assert sum(map(bool, blamed)) == 0
+
+
+# --- the rule, case by case ---------------------------------------------------------------------------------------
+
+
+def test_a_slow_pair_of_two_proven_nodes_has_a_slow_link() -> None:
+    assert names(judge({"ab": 1, "ac": 1, "bc": 0.6})) == {"bc"}
+
+
+def test_one_node_of_three_is_named_after_its_retests_and_not_before() -> None:
+    shares = {"ab": 1, "ac": 0.6, "bc": 0.6}
+    assert names(judge(shares)) == {"c"}
+    once = judge(shares, alone=0)
+    assert names(once) == set()
+    assert [culprit.node for culprit in once.nodes] == ["c"]
+    assert not once.nodes[0].confirmed
+
+
+def test_two_slow_nodes_of_four_are_named_although_five_of_six_pairs_are_slow() -> None:
+    assert names(judge({"ab": 1, "ac": 0.6, "ad": 0.5, "bc": 0.6, "bd": 0.5, "cd": 0.5})) == {"c", "d"}
+
+
+def test_a_node_of_one_partner_cannot_be_told_from_its_link() -> None:
+    found = judge({"ab": 1, "ac": 1, "bc": 1, "cd": 0.5})
+    (open_,) = found.undecided
+    assert (open_.nodes, open_.links) == (("d",), (("c", "d"),))
+    assert open_.settle == (("a", "d"), ("b", "d"))
+    assert names(found) == set()
+
+
+def test_what_would_settle_a_doubt_settles_it() -> None:
+    assert names(judge({"ab": 1, "ac": 1, "bc": 1, "cd": 0.5, "ad": 0.5})) == {"d"}
+    assert names(judge({"ab": 1, "ac": 1, "bc": 1, "cd": 0.5, "ad": 1.0})) == {"cd"}
+
+
+def test_one_slow_node_in_the_middle_of_a_chain_explains_both_of_its_pairs() -> None:
+    found = judge({"ab": 1, "bc": 0.5, "cd": 0.5})
+    assert names(found) == {"c"}
+    assert found.hidden == ("d",), "it met a slow partner only"
+
+
+def test_two_nodes_alone_can_only_blame_their_pair() -> None:
+    assert judge({"ab": 0.5}).undecided == (), "there is nothing to compare with"
+    (open_,) = judge({"ab": 0.5}, ceiling=50.0).undecided
+    assert (open_.nodes, open_.links) == (("a", "b"), (("a", "b"),))
+
+
+def test_all_slow_against_a_known_ceiling_is_nobodys_fault_in_particular() -> None:
+    found = judge({"ab": 0.5, "ac": 0.5, "bc": 0.5}, ceiling=50.0)
+    assert names(found) == set()
+    assert {node for one in found.undecided for node in one.nodes} == {"a", "b", "c"}
+
+
+def test_a_slow_link_of_a_slow_node_is_a_fault_of_its_own() -> None:
+    found = judge({"ab": 1, "ac": 1, "bc": 1, "ad": 0.6, "bd": 0.6, "cd": 0.3})
+    assert names(found) == {"d", "cd"}
+    assert found.nodes[0].share == pytest.approx(0.6, abs=0.02)
+
+
+def test_many_slow_links_are_two_levels_of_the_fabric() -> None:
+    leaves = [set("abc"), set("def")]
+    found = judge(
+        {"".join(two): 1.0 if any(set(two) <= leaf for leaf in leaves) else 0.7 for two in combinations("abcdef", 2)}
+    )
+    assert len(found.split) == 9
+    assert names(found) == set()
+
+
+def test_a_fabric_that_slows_when_all_talk_makes_no_retest_look_good() -> None:
+    """Together 30 GB/s, alone 50: the slow node's retests reach 30 and are slow all the same."""
+    observed = [
+        Observation(pair=pair_of(*two), value=30 * (0.6 if "d" in two else 1.0)) for two in combinations("abcd", 2)
+    ]
+    observed += [
+        Observation(pair=pair_of(*two), value=value, alone=True)
+        for two, value in (("ab", 50.0), ("ad", 30.0), ("bd", 30.0))
+        for _ in range(3)
+    ]
+    levels = levels_of(observed, Thresholds())
+    assert levels is not None
+    assert (levels.ceiling, levels.alone) == (30.0, 50.0)
+    assert names(blame(levels)) == {"d"}
+
+
+def test_a_pair_slow_in_the_tournament_and_well_alone_is_unsteady() -> None:
+    observed = seen(dict.fromkeys(("ab", "ac", "bc"), 1.0), alone=3)
+    observed[4] = Observation(pair=("a", "c"), value=25.0)
+    levels = levels_of(observed, Thresholds())
+    assert levels is not None
+    assert blame(levels).unsteady == (("a", "c"),)
+
+
+def test_no_value_gives_no_judgement() -> None:
+    assert levels_of([], Thresholds()) is None
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf")])
+def test_what_is_no_bandwidth_is_refused(value: float) -> None:
+    with pytest.raises(ValueError, match="no bandwidth"):
+        Observation(pair=("a", "b"), value=value)
+
+
+# --- laws ---------------------------------------------------------------------------------------------------------
+
+SHARES = st.dictionaries(
+    st.sampled_from(["".join(two) for two in combinations("abcdef", 2)]),
+    st.sampled_from([0.3, 0.5, 0.8, 1.0]),
+    min_size=1,
+)
+
+
+@settings(max_examples=120, deadline=None)
+@given(SHARES, st.floats(0.01, 1000))
+def test_the_unit_does_not_matter(shares: dict[str, float], unit: float) -> None:
+    scaled = [Observation(pair=o.pair, value=o.value * unit, alone=o.alone) for o in seen(shares, alone=2)]
+    levels = levels_of(scaled, Thresholds())
+    assert levels is not None
+    assert names(blame(levels)) == names(judge(shares, alone=2))
+
+
+@settings(max_examples=120, deadline=None)
+@given(SHARES, st.permutations("abcdef"))
+def test_the_names_do_not_matter(shares: dict[str, float], order: list[str]) -> None:
+    new = dict(zip("abcdef", order, strict=True))
+    renamed = {"".join(sorted(new[node] for node in pair)): share for pair, share in shares.items()}
+    assert names(judge(renamed)) == {"".join(sorted(new[node] for node in part)) for part in names(judge(shares))}
+
+
+@settings(max_examples=120, deadline=None)
+@given(SHARES)
+def test_who_has_a_pair_at_the_ceiling_is_never_blamed(shares: dict[str, float]) -> None:
+    top = max(shares.values())
+    proven = {node for pair, share in shares.items() if share == top for node in pair}
+    found = judge(shares)
+    assert not names(found) & proven
+    assert not {node for one in found.undecided for node in one.nodes} & proven
+
+
+@settings(max_examples=120, deadline=None)
+@given(SHARES)
+def test_retests_come_to_an_end_and_are_of_nodes_that_are_there(shares: dict[str, float]) -> None:
+    tried: dict[Pair, int] = {}
+    observed = seen(shares)
+    nodes = {node for pair in shares for node in pair}
+    for _ in range(40):
+        levels = levels_of(observed, Thresholds())
+        assert levels is not None
+        again = wanted_retests(blame(levels), tried)
+        if not again:
+            return
+        for pair in again:
+            assert set(pair) <= nodes
+            tried[pair] = tried.get(pair, 0) + 1
+            if "".join(pair) in shares:
+                observed.append(Observation(pair=pair, value=50 * shares["".join(pair)], alone=True))
+    pytest.fail(f"still wanted: {again}")
+
+
+def test_controls_are_good_pairs_that_share_no_node() -> None:
+    shares = {"".join(two): 0.5 if "f" in two else 1.0 for two in combinations("abcdef", 2)}
+    chosen = controls(judge(shares))
+    assert len({node for pair in chosen for node in pair}) == 2 * len(chosen) >= 4
+    assert not any("f" in pair for pair in chosen)
+
+
+# --- capabilities -------------------------------------------------------------------------------------------------
+
+
+def test_a_capability_is_not_lifted_by_noise_where_the_best_pair_is() -> None:
+    source = random.Random(3)
+    healthy = make_matrix(source, 16, bad_nodes=0, bad_links=0, missing=0.0)
+    ours, best, held = [], [], []
+    for _ in range(40):
+        found = judged(healthy, source, 0.03, Thresholds())
+        assert found is not None
+        shares = {pair: level.share for pair, level in found.levels.of.items()}
+        for node, able in found.capabilities.items():
+            ours.append(able.share)
+            best.append(max(share for pair, share in shares.items() if node in pair))
+            held.append(able.low <= 1.0 <= able.high)
+    assert statistics.fmean(best) > 1.04
+    assert abs(statistics.fmean(ours) - 1) < 0.01
+    assert statistics.fmean(held) > 0.9
+
+
+def test_the_interval_of_a_slow_node_holds_its_true_capability() -> None:
+    source = random.Random(4)
+    pairs = [pair_of(*two) for two in combinations("abcdefgh", 2)]
+    slow = Matrix(nodes=tuple("abcdefgh"), truth={p: 0.7 if "h" in p else 1.0 for p in pairs}, faults={"h": 0.7})
+    held = 0
+    for _ in range(100):
+        found = judged(slow, source, 0.02, Thresholds())
+        assert found is not None
+        (culprit,) = found.nodes
+        able = found.levels.ceiling / CEILING
+        held += culprit.low * able <= 0.7 <= culprit.high * able
+    assert held >= 85
