@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..evidence import Problem, Run, read_run
+from ..scoring import defects
 from .plain_text import printable
 
 _MOST_SHOWN = 50
@@ -16,13 +17,14 @@ _MOST_SHOWN = 50
 def show_problems(path: Path, console: Console, *, as_json: bool) -> bool:
     """Show what is wrong with a run directory; returns whether anything is. Raises RunError where it is none."""
     run = read_run(path)
+    problems = [*run.problems, *defects(run)]
     if as_json:
-        sys.stdout.write(_as_json(run) + "\n")
-    if run.complete:
+        sys.stdout.write(_as_json(run, problems) + "\n")
+    if not problems:
         console.print(f"{path}: whole; {run.last_number} records, all files as their checksums say", markup=False)
         return False
-    console.print(_table(run.problems))
-    console.print(f"{path}: {len(run.problems)} problems; a run with any cannot be signed", markup=False)
+    console.print(_table(problems))
+    console.print(f"{path}: {len(problems)} problems; a run with any cannot be signed", markup=False)
     return True
 
 
@@ -35,6 +37,6 @@ def _table(problems: list[Problem]) -> Table:
     return table
 
 
-def _as_json(run: Run) -> str:
-    document = {"run_id": run.header.run_id, "complete": run.complete, "problems": run.problems}
+def _as_json(run: Run, problems: list[Problem]) -> str:
+    document = {"run_id": run.header.run_id, "complete": not problems, "problems": problems}
     return msgspec.json.encode(document).decode()
