@@ -11,6 +11,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from .possible import Possible, all_whole, possible_of
 from .records import QUANTILES, Measurement
 from .subjects import ACCELERATOR_KINDS, Kind
 
@@ -36,30 +37,6 @@ _FROM_QUANTILES: dict[Statistic, int] = {
 }
 
 
-class Possible(Struct, frozen=True, kw_only=True):
-    """What a metric's samples can be at all, in its unit: from `least` (or only above it) to `most`, whole or not.
-
-    What is outside is an error of the measuring, or an altered record: never a value, however good it looks.
-    """
-
-    least: float = 0.0
-    above: bool = False
-    most: float | None = None
-    whole: bool = False
-
-    def holds(self, number: float) -> bool:
-        """Whether the metric can have this value."""
-        enough = number > self.least if self.above else number >= self.least
-        return enough and (self.most is None or number <= self.most) and (not self.whole or number == int(number))
-
-    def __str__(self) -> str:
-        """Its bounds in words."""
-        parts = ["a whole number"] if self.whole else []
-        parts.append(f"{'above' if self.above else 'at least'} {self.least:g}")
-        parts += [f"at most {self.most:g}"] if self.most is not None else []
-        return ", ".join(parts)
-
-
 class Metric(Struct, frozen=True, kw_only=True):
     """One metric: its unit, which direction is better, whom it is measured on, the statistic that makes its value
     from samples, and what samples are possible."""
@@ -72,51 +49,6 @@ class Metric(Struct, frozen=True, kw_only=True):
     meaning: str
     derived: bool = False
     possible: Possible = Possible()
-
-
-# What values of each unit can be. Upper limits are far above any machine there is, or the end of a standard: PCIe has
-# at most 32 lanes and 128 GT/s (generation 7), NVML at most 36 NVLinks. Lower ones are below any clock's tick.
-_COUNT = Possible(whole=True)
-_POSSIBLE: dict[str, Possible] = {
-    "TFLOPS": Possible(least=1e-9, most=1e6),
-    "GB/s": Possible(least=1e-9, most=1e6),
-    "s": Possible(least=1e-9, most=1e8),
-    "tokens/s": Possible(least=1e-3, most=1e12),
-    "share": Possible(most=1.0),
-    "elements": _COUNT,
-    "tensors": _COUNT,
-    "steps": _COUNT,
-    "ranks": _COUNT,
-    "errors": _COUNT,
-    "rows": _COUNT,
-    "lanes": Possible(whole=True, most=32),
-    "links": Possible(whole=True, most=36),
-    "GT/s": Possible(above=True, most=128),
-    "nats": Possible(least=-1e4, most=1e4),
-    "C": Possible(least=-60.0, most=250.0),
-    "W": Possible(most=1e5),
-    "MHz": Possible(above=True, most=1e5),
-    "cores": Possible(most=1e5),
-    "1/node-day": Possible(),
-}
-# Where a unit's bounds are not the metric's own: a part of a save may take no time at all, both ends of a reduction may
-# come in the same tick, sensors of many threads may cost more than one core, and a share of a peak can exceed it by no
-# more than the peak's own rounding and clock; a clock may stand decades before or after the others.
-_OWN: dict[str, Possible] = {
-    "all_reduce.skew": Possible(most=1e8),
-    "checkpoint.stage": Possible(most=1e8),
-    "checkpoint.write": Possible(most=1e8),
-    "checkpoint.sync": Possible(most=1e8),
-    "checkpoint.commit": Possible(most=1e8),
-    "health.sensor_cost": Possible(most=1e5),
-    "matmul.mfu": Possible(above=True, most=1.05),
-    "burn_in.mfu": Possible(above=True, most=1.05),
-    "clock.offset": Possible(least=-1e10, most=1e10),
-}
-
-
-def _possible(name: str, unit: str) -> Possible:
-    return _OWN.get(name, _POSSIBLE[unit])
 
 
 def _metric(  # noqa: PLR0917  # a table row: positions are its columns
@@ -136,13 +68,13 @@ def _metric(  # noqa: PLR0917  # a table row: positions are its columns
         statistic=statistic,
         meaning=meaning,
         derived=False,
-        possible=_possible(name, unit),
+        possible=possible_of(name, unit),
     )
 
 
 def _derived(name: str, unit: str, better: Better, subjects: Kind | tuple[Kind, ...], meaning: str) -> Metric:
     where = (subjects,) if isinstance(subjects, str) else subjects
-    possible = _possible(name, unit)
+    possible = possible_of(name, unit)
     return Metric(
         name=name, unit=unit, better=better, subjects=where, meaning=meaning, derived=True, possible=possible
     )  # fmt: skip
@@ -277,10 +209,11 @@ def is_metric(name: str) -> bool:
 def impossible_in(measurement: Measurement) -> float | None:
     """The first number of a measurement that its metric cannot have, or None. Quantiles between whole numbers are
     interpolated: they need not be whole."""
-    possible = metric(measurement.metric).possible
-    if measurement.quantiles is not None and possible.whole:
-        possible = Possible(least=possible.least, above=possible.above, most=possible.most)
-    return next((number for number in measurement.numbers() if not possible.holds(number)), None)
+    possible, numbers = metric(measurement.metric).possible, measurement.numbers()
+    whole = possible.whole and measurement.quantiles is None
+    if possible.within(min(numbers)) and possible.within(max(numbers)) and not (whole and not all_whole(numbers)):
+        return None
+    return next(number for number in numbers if not possible.within(number) or (whole and not all_whole((number,))))
 
 
 def value_of(measurement: Measurement) -> float | None:

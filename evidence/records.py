@@ -121,14 +121,10 @@ class Measurement(Record, frozen=True, kw_only=True, tag="measurement"):
 
     def _refuse_odd_quantiles(self) -> None:
         """Quantiles rise, and stand for more samples than are kept one by one; nothing else has a count."""
-        if self.quantiles is None:
-            if self.count is not None:
-                raise ValueError("a count stands with quantiles only")
+        if self.quantiles is None and self.count is None:
             return
-        if len(self.quantiles) != len(QUANTILES) or self.count is None:
-            raise ValueError(f"quantiles are {len(QUANTILES)} values with their count")
-        if self.count <= MOST_SAMPLES:
-            raise ValueError(f"quantiles stand for more than {MOST_SAMPLES} samples")
+        if self.quantiles is None or len(self.quantiles) != len(QUANTILES) or (self.count or 0) <= MOST_SAMPLES:
+            raise ValueError(f"quantiles are {len(QUANTILES)} values with their count, above {MOST_SAMPLES}")
         if any(low > high for low, high in pairwise(self.quantiles)):
             raise ValueError("quantiles are not in order")
 
@@ -228,7 +224,9 @@ def measured(
             subject=subject,
             params=params or {},
             reason="not_finite" if bad else "not_returned",
-            detail=f"{bad} of {len(values)} samples are not finite" if bad else "no sample came",
+            detail=f"{bad} of {len(values)} samples {'is' if bad == 1 else 'are'} not finite"
+            if bad
+            else "no sample came",
             trial=trial,
             attempt=attempt,
             retest_of=retest_of,

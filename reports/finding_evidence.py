@@ -29,9 +29,9 @@ def details(
     checks = Counter(one.check for one in group)
     if len(checks) > 1:
         yield "Checks", printable(", ".join(f"{name} ({count})" for name, count in checks.items()), 4000)
-    if each.reason:
+    if each.reason and len(checks) == 1:
         yield "Why", printable(reason_words(each.reason)[0])
-    if each.detail:
+    if each.detail and len(checks) == 1:
         yield "Detail", printable(each.detail)
     if len(checks) == 1:
         yield from _of_one(measured, each, values)

@@ -17,7 +17,6 @@ from .log_excerpt import Excerpt
 from .measured import Measured, params_label
 from .numbers import NOTHING, dollars, figure, number_of
 from .plain_text import natural, printable
-from .tables import reason_words
 
 MOST_ROWS = 50
 MOST_CHARTS = 12  # each is some kilobytes and a tenth of a second
@@ -140,9 +139,16 @@ def _check(group: Gathered) -> str:
 
 
 def _action(group: Gathered) -> str:
-    """What to do, where it is the same for all."""
-    first = group.findings[0]
-    return printable(reason_words(first.reason)[1] + "." if group.why else first.action)
+    """What to do, the same for all of a row."""
+    if group.why.startswith("on excluded"):
+        return "Nothing has to be measured as long as these nodes stay out."
+    if group.why.startswith("left out by --only"):
+        return "Run again without --only."
+    return (
+        "Run a profile that includes it."
+        if group.why
+        else printable(group.findings[0].action.removeprefix("To pass: "))
+    )
 
 
 def _observed(each: Finding) -> str:

@@ -1,5 +1,6 @@
 """The order of findings, and which of them share a row: a reader looks for what decides, not for 512 times the same."""
 
+import re
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
@@ -15,7 +16,8 @@ CONFIDENCE = {"high": 3, "medium": 2, "low": 1}
 _GATHER_FROM = 2  # so many like findings become one row
 _ORDER: dict[Result, int] = {"fail": 1, "not_measured": 2, "warn": 3, "pass": 4}
 _LAST = 9
-_LEFT_OUT = ("--only ", "profile ")  # how the runner begins the detail of what it was told to leave out
+# How the runner begins the detail of what it was told to leave out; a probe's own detail gives a reason of its own.
+_LEFT_OUT = re.compile(r"(?:left out by )?(?=--only |profile )")
 
 
 class Gathered(Struct, frozen=True, kw_only=True):
@@ -55,8 +57,9 @@ def _like(each: Finding, verdict: Verdict) -> tuple[object, ...]:
     """What findings must share to stand in one row."""
     if each.result != "not_measured":
         return "alone", id(each)
-    if each.reason == "skipped_by_profile" and each.detail.startswith(_LEFT_OUT):
-        return "left out by", each.detail, each.required
+    left_out = _LEFT_OUT.match(each.detail)
+    if each.reason == "skipped_by_profile" and left_out:
+        return "left out by", each.detail[left_out.end() :], each.required
     if on_taken_out(each, verdict):
         return "on excluded", "nodes"
     return "check", each.check, each.required, each.reason, each.expected, tuple(each.params.items())

@@ -2,7 +2,8 @@
 
 from ..evidence.records import Params, Scalar
 from .derived import Figures
-from .policy_model import Check, Range, Wanted
+from .policy_layers import Range, Wanted
+from .policy_model import Check
 from .scope import Target
 from .values import Value
 

@@ -10,7 +10,7 @@ from ..evidence import Promised, RunHeader, metric
 from ..references import Accelerator, accelerators
 from .facts import Facts
 from .values import Value, Values, params_key
-from .words import figure
+from .words import counted, figure
 
 
 class Figures:
@@ -123,7 +123,7 @@ def _slowest_below_median(values: list[Value], ranks: int) -> Value:
     numbers = [value.value for value in values if value.value is not None]
     if len(numbers) < ranks:
         return _without_value(
-            values[0], "not_returned", f"{ranks - len(numbers)} of {ranks} accelerators have no value"
+            values[0], "not_returned", f"{len(numbers)} of {counted(ranks, 'accelerator')} have a value"
         )
     middle = statistics.median(numbers)
     if middle <= 0:

@@ -11,7 +11,8 @@ from ..evidence.errors import HwlotteryError
 from ..references import Accelerator, ReferenceValue, accelerators, sources
 from .fact_checks import unit_of
 from .policy import load_policy, policy_names
-from .policy_model import Check, Contract, Range, Wanted
+from .policy_layers import Contract, Range, Wanted
+from .policy_model import Check
 from .words import figure, params_in_words, percent
 
 _BETTER = {"higher": "Higher is better.", "lower": "Lower is better.", "neither": "Neither direction is better."}

@@ -14,9 +14,10 @@ from .fact_checks import judge_facts
 from .facts import the_one_kind
 from .findings import INTERMITTENT, NOT_JUDGED, badness, confidence_of, new_finding, resulting, with_layer
 from .happenings import Happenings
-from .layers import Comparison, Judged, by_baseline, by_contract, by_maximum, by_peers, by_reference, comparison
+from .layers import Comparison, Judged, by_baseline, by_contract, by_maximum, by_reference, comparison
 from .maxima import maximum_of
 from .peer_groups import PeerGroups
+from .peers import by_peers
 from .policy_model import Check
 from .rule_checks import judge_rule
 from .scope import Target, targets

@@ -3,7 +3,7 @@
 from ..evidence.records import Params
 from .asking import asked
 from .derived import Figures
-from .layers import Group, group_of
+from .peers import Group, group_of
 from .policy_model import Check
 from .scope import Target
 from .values import ParamsKey, params_key

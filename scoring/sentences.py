@@ -130,28 +130,36 @@ def not_judged(
     lines += [f"{check} {detail}." for check, detail in few.items()]
     if not with_baseline and any(check.layers.baseline for check in policy.checks):
         lines.append("Change since the last accepted run: no baseline was given.")
-    lines += [_of_nobody(check) for check in policy.checks if check.check not in concerned]
+    lines += _of_nobody(check for check in policy.checks if check.check not in concerned)
     return tuple(lines)
 
 
-def _of_nobody(check: Check) -> str:
-    """A check that this run has no subject for, with its conditions."""
-    conditions = [f"for {check.device} only"] if check.device else []
-    conditions += [f"from {counted(check.nodes_at_least, 'node')} on"] if check.nodes_at_least > 1 else []
-    conditions += [f"from {counted(check.ranks_at_least, 'rank')} on"] if check.ranks_at_least > 1 else []
-    told = f" ({', '.join(conditions)})" if conditions else ""
-    return f"{check.check} concerns no {check.each} of this run{told}."
+def _of_nobody(checks: Iterable[Check]) -> list[str]:
+    """Checks that this run has no subject for, each named, a line for each kind of subject and conditions."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for check in checks:
+        conditions = [f"for {check.device} only"] if check.device else []
+        conditions += [f"from {counted(check.nodes_at_least, 'node')} on"] if check.nodes_at_least > 1 else []
+        conditions += [f"from {counted(check.ranks_at_least, 'rank')} on"] if check.ranks_at_least > 1 else []
+        groups.setdefault((check.each, ", ".join(conditions)), []).append(check.check)
+    return [
+        f"{', '.join(names)} {'concerns' if len(names) == 1 else 'concern'} no {each} of this run"
+        + (f" ({told})." if told else ".")
+        for (each, told), names in groups.items()
+    ]
 
 
 # Shorter runs can be steady and say nothing of a machine that is warm: their speed is known fairly at best.
 _LONG_ENOUGH_S = 3600.0
+_OF_SPEED = ("compute", "memory", "fabric", "storage", "burn_in")
 _SPEED_UNITS = ("TFLOPS", "GB/s", "s", "tokens/s", "share")
 
 
 def confidence(findings: Sequence[Finding], reliability: Reliability, seconds: float) -> str:
     """How sure: of speed by the samples behind the figures that were judged and by the run's length, of failures by the
     node-days observed."""
-    graded = [f.confidence for f in findings if f.layer and f.unit in _SPEED_UNITS and f.result != "not_measured"]
+    judged = [f for f in findings if f.category in _OF_SPEED and f.unit in _SPEED_UNITS and f.layer]
+    graded = [finding.confidence for finding in judged if finding.result != "not_measured"]
     days = f"{three_digits(reliability.node_days)} node-days"
     speed = f"{_middle(graded, seconds)} for speed" if graded else "none for speed: no speed was judged"
     return f"{speed}, {_of_failures(reliability.node_days)} for failures: {days}"

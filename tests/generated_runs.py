@@ -9,6 +9,7 @@ Faults are written kind@subject, some with a severity behind '=':
     wrong_elements@n01=4     so many wrong elements in the node's all-reduce
     mismatch@n01/gpu3=2      so many elements differ when the same product is computed again
     ecc@n01/gpu3=1           uncorrected memory errors under load, in one trial of two that watched
+    slow_memory@n01/gpu3=0.85 its memory copies at that share, measured once
     throttled@n01/gpu3=0.4   share of readings with a slowdown
     mismatch_once@n01/gpu3=2 the same, and none in the retest
     never_joined@n01         promised, never there
@@ -450,7 +451,8 @@ def _pace(rental: _Rental, rank: str, attempt: int) -> float:
 def _memory(rental: _Rental, node: str) -> Iterator[AnyRecord]:
     brought: list[AnyRecord] = []
     for rank in rental.ranks(node):
-        copy = _value("memory.copy", rank, rental.samples(rental.chip.copy))
+        slow = rental.fault("slow_memory", rank)
+        copy = _value("memory.copy", rank, rental.samples(rental.chip.copy * (slow.severity if slow else 1.0)))
         gone = NotMeasured(metric="memory.copy", subject=rank, reason="not_returned")
         brought.append(gone if rental.fault("missing", rank) else copy)
         brought.append(_value("memory.triad", rank, rental.samples(rental.chip.copy * 1.01)))

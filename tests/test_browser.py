@@ -293,6 +293,15 @@ def test_the_first_printed_page_holds_the_whole_verdict(rental: Path, open_page:
     assert box["y"] + box["height"] <= 1017
 
 
+@pytest.mark.parametrize("name", ["smoke", "rental"])
+def test_no_table_is_wider_than_the_paper(name: str, open_page: Any, request: pytest.FixtureRequest) -> None:
+    page = open_page(request.getfixturevalue(name), viewport={"width": 703, "height": 1017}).page
+    page.emulate_media(media="print")
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    wide = "[...document.querySelectorAll('table')].filter((t) => t.getBoundingClientRect().right > 704)"
+    assert page.evaluate(f"{wide}.map((t) => t.textContent.trim().slice(0, 60))") == []
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", ["smoke", "rental"])
 def test_accessibility_rules_hold(name: str, scheme: str, open_page: Any, request: pytest.FixtureRequest) -> None:

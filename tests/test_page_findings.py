@@ -61,16 +61,18 @@ def test_missing_values_on_nodes_that_are_taken_out_share_one_row(judged: tuple[
     assert "n05" in row.nodes.split()
 
 
-def test_what_only_leaves_out_is_one_row_and_not_one_for_each_check(judged: tuple[Run, Verdict]) -> None:
+@pytest.mark.parametrize("detail", ["--only matmul", "left out by --only matmul"])
+def test_what_only_leaves_out_is_one_row_and_not_one_for_each_check(judged: tuple[Run, Verdict], detail: str) -> None:
     run, verdict = judged
     left_out = [
-        finding(f"check{place}", category=category, reason="skipped_by_profile", detail="--only matmul")
+        finding(f"check{place}", category=category, reason="skipped_by_profile", detail=detail)
         for place, category in enumerate(["memory", "fabric", "storage"] * 6)
     ]
     (row,) = table(run, verdict, *left_out)
     assert row.check == "18 results left out by --only matmul"
     assert set(row.categories.split()) == {"memory", "fabric", "storage"}
     assert "check17 (1)" in dict(row.detail)["Checks"]
+    assert row.action == "Run again without --only."
 
 
 def test_left_out_by_the_profile_and_by_only_are_told_apart(judged: tuple[Run, Verdict]) -> None:

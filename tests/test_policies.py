@@ -86,10 +86,98 @@ def test_a_failure_says_what_to_do_and_what_to_send() -> None:
         ),
         ("{check: a, fact: x, each: node, category: memory, statement: '$subject.__class__ $pid'}", "unknown $pid"),
         ("{check: whole, fact: x, each: node, category: memory}", "stands twice"),
+        ("{check: a, fact: x, each: node, category: software, layers: {peers: {}}}", "layer peers says nothing of x"),
+        (
+            "{check: a, fact: x, each: node, category: software, layers: {reference: {fail: 0.9}}}",
+            "(choices: contract, uniform)",
+        ),
+        (
+            "{check: a, metric: memory.copy, each: accelerator, category: memory, layers: {uniform: {}}}",
+            "layer uniform says nothing of memory.copy",
+        ),
+        (
+            "{check: a, metric: memory.copy, each: accelerator, category: memory, layers: {maximum: {}}}",
+            "layer maximum is for topology.pcie_width",
+        ),
+        (
+            "{check: a, metric: memory.copy, each: accelerator, category: memory, layers: {baseline: {fail: 0.9}}}",
+            "baseline alone",
+        ),
+        (
+            "{check: a, metric: memory.copy, each: accelerator, category: memory, layers: {baseline: {}, peers: {}}}",
+            "give warn or fail",
+        ),
+        ("{check: a, rule: run.length, each: cluster, category: evidence}", "run.length needs a contract"),
+        ("{check: a, rule: node.responds, each: cluster, category: evidence}", "node.responds is for each node"),
+        ("{check: a, rule: health.events, each: filesystem, category: health}", "health.events is for each node"),
+        (
+            "{check: a, rule: node.responds, each: node, category: evidence, layers: {peers: {}}}",
+            "layer peers says nothing of node.responds",
+        ),
+        (
+            "{check: a, fact: x, each: node, category: software, layers: {contract: {at_most: 5, at_least: 9}}}",
+            "at_least 9 is above at_most 5",
+        ),
+        (
+            "{check: a, fact: x, each: node, category: software, layers: {contract: {equals: 3, at_least: 9}}}",
+            "equals stands alone",
+        ),
+        (
+            "{check: a, metric: memory.copy, each: accelerator, category: memory, where: {bytes: []}}",
+            "checks.1.where.bytes: an empty list asks for nothing",
+        ),
+        (
+            "{check: a, metric: memory.copy, each: accelerator, category: memory, where: {bytes: {}}}",
+            "checks.1.where.bytes: give at_least or at_most",
+        ),
+        (
+            "{check: a, metric: memory.copy, each: accelerator, category: memory, "
+            "where: {m: {at_least: 9, at_most: 1}}}",
+            "nothing is between them",
+        ),
     ],
 )
 def test_a_wrong_policy_is_told_in_one_line_with_file_key_and_choices(check: str, told: str) -> None:
     assert told in refusal(policy_with(check))
+
+
+RESPONDS = "{check: n, rule: node.responds, each: node, category: evidence}"
+PRODUCTS = "{check: p, metric: matmul.tflops, each: accelerator, category: compute}"
+COPIES = "{check: c, metric: memory.copy, each: accelerator, category: memory}"
+
+
+@pytest.mark.parametrize(
+    ("checks", "told"),
+    [
+        ((EVIDENCE,), "node.responds"),
+        ((EVIDENCE, PRODUCTS), "node.responds"),
+        ((EVIDENCE, RESPONDS), "matmul, all_reduce or burn_in"),
+        ((EVIDENCE, RESPONDS, COPIES), "matmul, all_reduce or burn_in"),
+        ((EVIDENCE, RESPONDS, PRODUCTS.replace("}", ", severity: warn}")), "matmul, all_reduce or burn_in"),
+        ((EVIDENCE, RESPONDS, PRODUCTS.replace("}", ", tiers: []}")), "matmul, all_reduce or burn_in"),
+        ((EVIDENCE, RESPONDS, PRODUCTS.replace("}", ", nodes_at_least: 9}")), "matmul, all_reduce or burn_in"),
+        ((EVIDENCE, RESPONDS.replace("}", ", device: cpu}"), PRODUCTS), "node.responds"),
+    ],
+)
+def test_a_policy_that_could_sign_without_any_proof_is_refused(checks: tuple[str, ...], told: str) -> None:
+    text = "name: lax\nchecks:\n" + "".join(f"  - {check}\n" for check in checks)
+    assert told in refusal(text)
+    assert not policy_from_text(text.replace("name: lax", "name: lax\nsignable: false"), "mine.yaml").signable
+
+
+def test_the_least_that_can_be_signed_loads() -> None:
+    assert policy_from_text(f"name: mine\nchecks: [{EVIDENCE}, {RESPONDS}, {PRODUCTS}]\n", "mine.yaml").signable
+
+
+@pytest.mark.parametrize("share", ["true", ".nan", "-0.1", "0.6", ".inf"])
+def test_a_share_of_nodes_is_a_number(share: str) -> None:
+    assert "exclude_at_most" in refusal(policy_with(RESPONDS, exclude_at_most=share))
+
+
+def test_explain_tells_sizes_as_sizes_and_what_is_possible() -> None:
+    assert any("at least 32 GiB" in line for line in explain("limits.memlock").lines)
+    assert any("at least 8 GiB" in line for line in explain("limits.shared_memory").lines)
+    assert "Possible: a whole number, at least 0; anything else is not measured." in explain("matmul.mismatches").lines
 
 
 def test_an_unknown_policy_names_the_choices(tmp_path: Path) -> None:

@@ -63,6 +63,21 @@ def test_every_value_has_a_source_and_a_known_metric() -> None:
             assert metric(value.metric).better == "higher", "shares of these are value / reference"
 
 
+@pytest.mark.parametrize("key", ["a100-sxm-80", "h100-sxm-80", "h200-sxm-141"])
+def test_what_acceptance_needs_of_a_reference_is_there_for_the_kinds_that_it_names(key: str) -> None:
+    kind = next(kind for kind in accelerators() if kind.key == key)
+    reduced = kind.value("all_reduce.busbw", {"ranks": 8, "bytes": 8_589_934_592}, "peak")
+    assert reduced is not None
+    for name, of in (
+        ("memory.copy", "peak"),
+        ("memory.host_to_device", "floor"),
+        ("memory.device_to_host", "floor"),
+        ("topology.nvlinks_active", "peak"),
+    ):
+        assert kind.value(name, {}, of) is not None, name  # type: ignore[arg-type]
+    assert kind.value("matmul.tflops", {"dtype": "bf16"}, "peak") is not None
+
+
 def test_names_belong_to_one_entry_each_unless_memory_or_power_tells_them_apart() -> None:
     seen: set[tuple[str, float | None, float | None]] = set()
     for accelerator in accelerators():

@@ -18,10 +18,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hwlottery.evidence import AnyRecord, Event, Fact, Measurement, NotMeasured, Promised, read_run
-from hwlottery.scoring import EXIT_CODES, Finding, Verdict, load_policy, policy_from_text, score_run, verdict_json
+from hwlottery.scoring import (
+    EXIT_CODES,
+    Finding,
+    Verdict,
+    defects,
+    load_policy,
+    policy_from_text,
+    score_run,
+    verdict_json,
+)
 from hwlottery.scoring.decision import most_excluded
-from hwlottery.scoring.layers import by_peers, group_of
-from hwlottery.scoring.policy_model import Peers
+from hwlottery.scoring.peers import by_peers, group_of
+from hwlottery.scoring.policy_layers import Peers
 from hwlottery.scoring.score import read_verdict
 
 EVIDENCE = "{check: whole, rule: evidence.complete, each: cluster, category: evidence}"
@@ -473,6 +482,230 @@ def test_a_baseline_is_compared_where_it_measured_the_same() -> None:
     assert any("no baseline" in line for line in score_run(now).not_judged)
 
 
+# --- the floors of what is shipped --------------------------------------------------------------------------------
+
+# One figure of a whole cluster at a time, as bad as this everywhere: peers see nothing, floors must.
+UNIFORMLY_BAD = {
+    "matmul.tflops": 0.5,
+    "all_reduce.busbw": 0.6,
+    "memory.copy": 0.7,
+    "memory.host_to_device": 0.8,
+    "memory.device_to_host": 0.8,
+    "burn_in.model_tflops": 0.3,
+    "topology.pcie_width": 0.5,
+    "topology.pcie_gts": 0.5,
+    "topology.nvlinks_active": 0.5,
+    "checkpoint.save": 100.0,
+    "checkpoint.read_back": 200.0,
+    "filesystem.write_rate": 0.05,
+    "filesystem.read_rate": 0.03,
+}
+
+
+@pytest.mark.parametrize("policy_name", ["acceptance", "quick"])
+@pytest.mark.parametrize(("nodes", "accelerators"), [(1, 8), (4, 8), (64, 8)])
+def test_a_healthy_cluster_can_be_signed_by_each_policy_at_any_size(
+    policy_name: str, nodes: int, accelerators: int
+) -> None:
+    verdict = verdict_of(nodes=nodes, accelerators=accelerators, policy=policy_name)
+    assert (verdict.verdict, verdict.signable) == ("GO", True), verdict.reasons
+    assert not [f for f in verdict.findings if f.result != "pass" and f.check != "health.events"]
+
+
+@pytest.mark.parametrize("policy_name", ["acceptance", "quick"])
+@pytest.mark.parametrize("metric", UNIFORMLY_BAD)
+def test_a_cluster_that_is_bad_all_over_in_one_figure_is_not_fit(metric: str, policy_name: str) -> None:
+    def worse(record: AnyRecord) -> AnyRecord:
+        hit = isinstance(record, Measurement) and record.metric == metric
+        return scaled(record, UNIFORMLY_BAD[metric]) if hit else record
+
+    verdict = verdict_of(nodes=2, policy=policy_name, change=worse)
+    assert (verdict.verdict, verdict.signable) == ("NO_GO", False), verdict.reasons
+
+
+def test_a_link_narrower_than_its_device_can_fails_its_node() -> None:
+    verdict = verdict_of(change=altered("topology.pcie_width", "n01/gpu3", 8.0))
+    finding = by(verdict, "topology.pcie_width", "n01/gpu3")
+    assert (finding.result, verdict.exclude) == ("fail", ("n01",))
+    assert finding.statement == (
+        "n01/gpu3 runs its PCIe link with 8 lanes under load, expected 16 lanes, the most that the device can."
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "check"),
+    [
+        ("accelerator.pcie_width_max", 8, "same.pcie_width"),
+        ("accelerator.pcie_generation_max", 4, "same.pcie_generation"),
+        ("accelerator.nvlinks", 12, "same.nvlinks"),
+    ],
+)
+def test_a_device_that_claims_less_than_the_others_fails_its_node(key: str, value: int, check: str) -> None:
+    def less(record: AnyRecord) -> AnyRecord:
+        hit = isinstance(record, Fact) and (record.key, record.subject) == (key, "n02/gpu0")
+        return msgspec.structs.replace(record, value=value) if hit else record
+
+    verdict = verdict_of(change=less)
+    assert by(verdict, check, "n02/gpu0").result == "fail"
+    assert verdict.exclude == ("n02",)
+
+
+def test_a_slow_fabric_between_nodes_fails_the_cluster() -> None:
+    def slow(record: AnyRecord) -> AnyRecord:
+        hit = isinstance(record, Measurement) and (record.metric, record.subject) == ("all_reduce.busbw", "cluster")
+        return scaled(record, 0.03) if hit else record
+
+    verdict = verdict_of(change=slow)
+    assert (verdict.verdict, by(verdict, "all_reduce.across_nodes").result) == ("NO_GO", "fail")
+
+
+def test_without_a_reference_the_buyers_own_number_decides_and_it_is_said() -> None:
+    unknown = dataclasses.replace(H100, name="NVIDIA H100 80GB HBM9")
+    layers = "layers: {reference: {of: peak, fail: 0.7}%s}"
+    check = f"{{check: a, metric: memory.copy, each: accelerator, category: memory, {layers}}}"
+    without = verdict_of(chip=unknown, policy_text=policy(check % ""))
+    assert by(without, "a", "n00/gpu0").reason == "no_reference"
+    assert without.verdict == "INCONCLUSIVE"
+    own = verdict_of(chip=unknown, policy_text=policy(check % ", contract: {at_least: 2000}"))
+    assert own.verdict == "GO"
+    assert any("not judged against a reference" in line for line in own.not_judged)
+    missed = verdict_of(chip=unknown, policy_text=policy(check % ", contract: {at_least: 9000}"))
+    assert missed.verdict == "NO_GO"
+
+
+# --- what a value can be ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "possible"),
+    [
+        ("memory.copy", 0.0, False),
+        ("memory.copy", -2950.0, False),
+        ("checkpoint.save", 0.0, False),
+        ("checkpoint.stage", 0.0, True),
+        ("burn_in.step", 1e-300, False),
+        ("matmul.mismatches", 0.5, False),
+        ("matmul.mismatches", -1.0, False),
+        ("matmul.mismatches", 3.0, True),
+        ("health.throttled", 1.01, False),
+        ("matmul.mfu", 1.06, False),
+        ("matmul.mfu", 1.04, True),
+        ("topology.pcie_width", 64.0, False),
+        ("health.temperature", -300.0, False),
+        ("burn_in.loss_drop", -0.4, True),
+        ("memory.copy", 1e300, False),
+    ],
+)
+def test_each_metric_says_what_its_values_can_be(name: str, number: float, possible: bool) -> None:
+    from hwlottery.evidence import metric
+
+    assert metric(name).possible.holds(number) == possible
+
+
+def test_every_rate_and_time_is_above_zero_and_every_count_is_whole() -> None:
+    from hwlottery.evidence import CATALOGUE
+
+    for metric in CATALOGUE:
+        if metric.unit in ("TFLOPS", "GB/s", "tokens/s", "MHz", "GT/s"):
+            assert not metric.possible.holds(0.0), metric.name
+        if metric.unit in ("elements", "errors", "rows", "tensors", "steps", "ranks", "lanes", "links"):
+            assert metric.possible.whole, metric.name
+        assert not metric.possible.holds(-1e6), metric.name
+
+
+@pytest.mark.parametrize("attempt", [1, 2])
+def test_a_value_that_is_not_possible_is_not_measured_in_whatever_attempt(attempt: int) -> None:
+    def negative(record: AnyRecord) -> AnyRecord:
+        hit = isinstance(record, Measurement) and (record.metric, record.attempt) == ("matmul.mismatches", attempt)
+        return msgspec.structs.replace(record, samples=(-1.0,)) if hit and record.subject == "n01/gpu3" else record
+
+    verdict = verdict_of(faults=["intermittent@n01/gpu3"], change=negative)
+    finding = by(verdict, "matmul.repeats", "n01/gpu3")
+    assert (verdict.verdict, finding.result, finding.reason) == ("INCONCLUSIVE", "not_measured", "parse_error")
+    assert finding.detail == "-1 elements is not possible: a whole number, at least 0"
+
+
+def test_a_figure_above_the_accelerators_peak_is_not_believed() -> None:
+    verdict = verdict_of(change=altered("matmul.tflops", "n00/gpu0", 1100.0, {"phase": "sustained", "dtype": "bf16"}))
+    finding = by(verdict, "matmul.rate", "n00/gpu0")
+    assert (verdict.verdict, finding.result, finding.reason) == ("INCONCLUSIVE", "not_measured", "parse_error")
+    assert finding.detail == "1,100 TFLOPS is not possible: the peak of h100-sxm-80 is 989 TFLOPS"
+    assert by(verdict, "matmul.mfu", "n00/gpu0").result == "not_measured"
+
+
+@pytest.mark.parametrize(
+    ("quantiles", "count"),
+    [
+        ((1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0), 1000),
+        ((1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0), -3),
+        ((1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0), None),
+        ((9.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 1.0), 2000),
+        ((1.0, 2.0), 2000),
+        (None, 5),
+    ],
+)
+def test_quantiles_out_of_order_or_of_few_samples_are_unreadable(
+    quantiles: tuple[float, ...] | None, count: int | None
+) -> None:
+    samples = None if quantiles else (1.0,)
+    with pytest.raises(ValueError, match=r"quantiles|count"):
+        Measurement(metric="memory.copy", subject="n00/gpu0", samples=samples, quantiles=quantiles, count=count)
+
+
+# --- evidence that contradicts itself -----------------------------------------------------------------------------
+
+
+def test_a_healthy_run_has_no_defects_and_a_real_reader_can_ask_for_them() -> None:
+    header, records = make_run()
+    assert defects(as_run(header, records)) == []
+    altered_profile = msgspec.structs.replace(header.profile, text="name: other\n")
+    found = defects(as_run(msgspec.structs.replace(header, profile=altered_profile), records))
+    assert [str(problem) for problem in found] == ["run.json: the profile's text is not the one of its SHA-256"]
+
+
+def test_an_error_that_blames_no_node_is_told_and_decides_nothing() -> None:
+    header, records = make_run()
+    xid = Event(time=START, kind="xid", subject="cluster", severity="fatal", detail="Xid 79")
+    verdict = score_run(as_run(header, [*records, xid]))
+    assert verdict.verdict == "INCONCLUSIVE"
+    assert "1 error of no promised node: xid Xid 79" in verdict.reasons[0]
+
+
+def test_an_error_beside_the_measuring_warns_and_a_fatal_one_fails_its_node() -> None:
+    header, records = make_run()
+    for severity, result in (("error", "warn"), ("fatal", "fail")):
+        note = Event(time=START, kind="note", subject="n01", severity=severity, detail="NVML went away")  # type: ignore[arg-type]
+        finding = by(score_run(as_run(header, [*records, note])), "health.events", "n01")
+        assert (finding.result, finding.observed) == (result, "NVML went away")
+
+
+def test_a_run_of_some_probes_is_not_for_signing() -> None:
+    header, records = make_run()
+    verdict = score_run(as_run(msgspec.structs.replace(header, only=("matmul",)), records))
+    assert not verdict.signable
+    assert verdict.caveats[0] == "Not for signing: only matmul ran (--only), the rest was not measured."
+
+
+def test_a_resumed_run_with_other_software_may_stand_where_all_was_measured_again() -> None:
+    header, records = make_run()
+    first = header.segments[0]
+    old = msgspec.structs.replace(
+        first, start=first.start - timedelta(hours=1), software={"n00": {"torch": "1.0"}}, methods={"matmul": "0"}
+    )
+    resumed = msgspec.structs.replace(header, segments=(old, first))
+    assert defects(as_run(resumed, records)) == []
+    later = msgspec.structs.replace(old, start=first.start + timedelta(hours=1))
+    mixed = msgspec.structs.replace(header, segments=(first, later))
+    assert "unlike software" in str(defects(as_run(mixed, records))[0])
+
+
+def test_a_run_counts_from_its_first_event_and_not_from_what_its_header_says() -> None:
+    header, records = make_run(hours=3)
+    early = msgspec.structs.replace(header.segments[0], start=START - timedelta(days=9999))
+    verdict = score_run(as_run(msgspec.structs.replace(header, segments=(early,)), records))
+    assert by(verdict, "run.length").reason == "too_short"
+
+
 # --- facts and access tiers ---------------------------------------------------------------------------------------
 
 
@@ -680,6 +913,81 @@ def test_the_index_is_none_unless_all_of_it_was_measured_and_never_above_100() -
     slow = verdict_of(change=less_of_the_memory_rate).index
     assert slow is not None
     assert slow < healthy
+
+
+def test_reasons_begin_with_what_decides() -> None:
+    verdict = verdict_of(faults=["slow@n02/gpu1=0.7", "nan@n00/gpu0"])
+    assert verdict.reasons[0].startswith("matmul.rate not measured on n00/gpu0: a sample was not finite")
+    assert any(reason.startswith("n02/gpu1 multiplies at") for reason in verdict.reasons[1:])
+
+
+def test_the_sentence_counts_as_coverage_does() -> None:
+    verdict = verdict_of(faults=["slow@n02/gpu1=0.7", "nan@n00/gpu0"])
+    told = re.fullmatch(
+        r"Not decided: (\d+) of (\d+) required values on what remains were measured; (\d+) more are on excluded n02\.",
+        verdict.sentence,
+    )
+    assert told, verdict.sentence
+    measured, required, more = map(int, told.groups())
+    assert required + more == verdict.coverage.required
+    gone = [f for f in verdict.findings if f.required and f.subject.startswith("n02")]
+    assert (measured, more) == (verdict.coverage.measured - len(gone), len(gone))
+    assert verdict_of(faults=["nan@n00/gpu0"]).sentence.endswith("required values were measured.")
+
+
+def test_a_policy_that_asks_nothing_of_this_run_says_so() -> None:
+    header, records = make_run(nodes=1, accelerators=1)
+    verdict = score_run(as_run(msgspec.structs.replace(header, promised=()), records), load_policy("prolog"))
+    assert "0 of 0" not in verdict.sentence + " ".join(verdict.reasons)
+
+
+def test_confidence_names_no_speed_where_none_was_judged_and_is_not_high_after_a_short_run() -> None:
+    cpu: dict[str, object] = {"nodes": 1, "accelerators": 2, "device": "cpu", "hours": 0.01}
+    assert verdict_of(**cpu, policy="prolog").confidence.startswith("none for speed: no speed was judged, low for")
+    assert not verdict_of(**cpu, policy="smoke").confidence.startswith("high")
+    assert verdict_of().confidence.startswith("high for speed")
+
+
+def test_one_number_has_no_interval_and_a_share_says_of_what() -> None:
+    mfu = verdict_of(nodes=1, accelerators=1).economics.mfu
+    assert mfu is not None
+    assert (mfu.low, mfu.high) == (None, None)
+    assert mfu.reference == "h100-sxm-80: dense bf16 peak 989 TFLOPS (stas00/ml-engineering)"
+
+
+def test_one_of_a_thing_is_told_in_the_singular() -> None:
+    verdict = verdict_of(faults=["ecc@n01/gpu0=1"])
+    assert by(verdict, "health.ecc", "n01/gpu0").statement == "n01/gpu0 had 1 error that could not be corrected."
+    alone = policy("{check: a, metric: memory.copy, each: accelerator, category: memory, layers: {peers: {}}}")
+    assert any("1 peer: too few" in line for line in verdict_of(nodes=1, accelerators=1, policy_text=alone).not_judged)
+
+
+def test_a_check_that_concerns_nothing_here_is_named_with_its_conditions() -> None:
+    verdict = verdict_of(nodes=1, accelerators=1)
+    across = "all_reduce.across_nodes, all_reduce.across_nodes_exact concern no cluster of this run"
+    assert f"{across} (for cuda only, from 2 nodes on)." in verdict.not_judged
+    assert (
+        "burn_in.replicas, burn_in.stragglers concern no cluster of this run (from 2 ranks on)." in verdict.not_judged
+    )
+    assert "all_reduce.exact concerns no node of this run (from 2 ranks on)." in verdict.not_judged
+
+
+def test_a_policy_whose_speed_checks_concern_nothing_here_proves_nothing() -> None:
+    checks = (
+        "{check: n, rule: node.responds, each: node, category: evidence}",
+        "{check: a, metric: matmul.tflops, device: cpu, each: accelerator, category: compute}",
+    )
+    text = policy(*checks).replace("signable: false", "signable: true")
+    verdict = verdict_of(policy_text=text)
+    assert (verdict.verdict, verdict.signable) == ("INCONCLUSIVE", False)
+    assert verdict.sentence == "Not decided: no figure of speed that the policy requires concerns this run."
+
+
+def test_a_policy_that_borrows_a_name_is_called_by_its_sum() -> None:
+    text = load_policy("acceptance").text.replace("fail: 0.90", "fail: 0.10")
+    verdict = verdict_of(policy_text=text)
+    assert verdict.caveats[0].startswith("The policy calls itself acceptance and is not the one that comes with this")
+    assert verdict_of().caveats == ()
 
 
 # --- the file -----------------------------------------------------------------------------------------------------
