@@ -136,8 +136,7 @@ def test_a_node_that_met_one_partner_cannot_be_told_from_its_link() -> None:
 def test_in_doubt_between_a_node_and_its_link_both_are_named_and_what_would_settle_it() -> None:
     text = (
         f"name: mine\nsignable: false\nchecks:\n  - {EVIDENCE}\n"
-        "  - {check: p, rule: pairs.nodes, each: node, partners_at_least: 1, "
-        "category: fabric}\n"
+        "  - {check: p, rule: pairs.nodes, each: node, partners_at_least: 1, category: fabric}\n"
     )
     header, records = make_run(nodes=4, accelerators=2, faults=["slow_node@n03=0.6"], policy_text=text)
     change = only("n00~n01", "n00~n02", "n01~n02", "n01~n03")
