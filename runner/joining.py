@@ -2,6 +2,7 @@
 
 import contextlib
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -19,8 +20,21 @@ from ..cluster.node_main import UNLIKE, own_software, unlike
 from ..cluster.slurm import Allocation, address_of, take_identity
 from ..cluster.ssh import Ssh, node_set, own_address
 from ..cluster.workers import attend
-from ..evidence import AnyRecord, Device, Event, Fact, Launcher, Promised, RunError, RunHeader, measured
-from ..evidence.writing import now
+from ..evidence import (
+    AnyRecord,
+    Device,
+    Event,
+    Fact,
+    Fill,
+    Launcher,
+    NotMeasured,
+    Promised,
+    RunError,
+    RunHeader,
+    TrialPlan,
+    measured,
+)
+from ..evidence.writing import file_of, now
 
 LOCAL_JOIN_S = 60.0
 LOCAL, SSH, SLURM = "local", "ssh", "slurm"
@@ -153,29 +167,53 @@ def unlike_records(software: Mapping[str, Mapping[str, str]]) -> Iterator[AnyRec
             yield Event(time=now(), kind="note", subject=node, severity="warning", detail=f"{node} {different} as here")
 
 
-def clock_records(plane: ControlPlane, header: RunHeader, nodes: tuple[str, ...]) -> Iterator[AnyRecord]:
-    """Each node's clock against the others', and an event for one that is wrong. Nothing for this machine alone."""
-    if header.launcher.name == LOCAL:
-        return
+def clock_records(plane: ControlPlane, header: RunHeader, nodes: tuple[str, ...]) -> list[AnyRecord]:
+    """Each node's clock against the others', as a trial of the head's own, and an event for one that is wrong. Nothing
+    for this machine alone."""
+    if header.launcher.name == LOCAL or not nodes:
+        return []
+    attempt = len(header.segments)
+    trial = f"clocks-{attempt}"
+    plan = TrialPlan(
+        trial=trial,
+        probe="inventory",
+        function="clocks:ask",
+        method="1",
+        ranks=nodes,
+        deadline_s=_CLOCK_S * len(nodes),
+        fills=tuple(Fill(metric="clock.offset", subject=node) for node in nodes),
+        attempt=attempt,
+    )
+    found = list(_clock_readings(plane, nodes, trial, attempt))
+    counts = dict(Counter(file_of(record) for record in found))
+    ended = Event(time=now(), kind="trial_ended", trial=trial, outcome="finished", counts=counts)
+    return [plan, *found, ended]
+
+
+def _clock_readings(plane: ControlPlane, nodes: tuple[str, ...], trial: str, attempt: int) -> Iterator[AnyRecord]:
     start = now()
     with ThreadPoolExecutor(max_workers=_CLOCKS_AT_ONCE) as pool:
         asked = pool.map(lambda node: _clock_of(plane, node), nodes)
         readings = {node: found for node, found in zip(nodes, asked, strict=True) if found is not None}
+    for node in nodes:
+        if node not in readings:
+            yield NotMeasured(metric="clock.offset", subject=node, reason="died", trial=trial, attempt=attempt)
     for node, seconds in offsets({node: reading.ahead for node, reading in readings.items()}).items():
         uncertainty = readings[node].uncertainty
         yield measured(
             metric="clock.offset",
             subject=node,
             samples=[seconds],
-            attempt=len(header.segments),
+            trial=trial,
+            attempt=attempt,
             start=start,
             end=now(),
         )
-        yield Fact(subject=node, key="clock.uncertainty", value=uncertainty)
+        yield Fact(subject=node, key="clock.uncertainty", value=uncertainty, trial=trial)
         if abs(seconds) - uncertainty > MOST_CLOCK_OFFSET_S:
             way = "ahead of" if seconds > 0 else "behind"
             said = f"its clock is {abs(seconds):.1f} s {way} the others' (give or take {uncertainty:.3f} s)"
-            yield Event(time=now(), kind="note", subject=node, severity="warning", detail=said)
+            yield Event(time=now(), kind="note", subject=node, severity="warning", trial=trial, detail=said)
 
 
 def _clock_of(plane: ControlPlane, node: str) -> ClockReading | None:

@@ -18,11 +18,23 @@ from hwlottery.cluster.node import NodeConfig
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory):
     folder = tmp_path_factory.mktemp("plane")
+    before = listening({psutil.Process().pid})
     with ControlPlane() as control:
+        control.ports_before = before
         config = NodeConfig(name="n01", run_id="t", device="cpu", ranks=("slot0",), scratch=str(folder))
         control.start_local(config, folder / "node.log")
         assert control.wait_joined(("n01",), 60) == ("n01",)
         yield control
+
+
+def listening(pids):
+    """The TCP ports at which these processes listen."""
+    return {
+        connection.laddr.port
+        for pid in pids
+        for connection in psutil.Process(pid).net_connections("tcp")
+        if connection.status == psutil.CONN_LISTEN
+    }
 
 
 @pytest.fixture(scope="module")
@@ -30,12 +42,7 @@ def doors(plane):
     """The ports at which head and node worker listen."""
     (worker,) = plane._started._processes.values()
     pids = {psutil.Process().pid, worker.pid}
-    ports = {
-        connection.laddr.port
-        for pid in pids
-        for connection in psutil.Process(pid).net_connections("tcp")
-        if connection.status == psutil.CONN_LISTEN
-    }
+    ports = listening(pids) - plane.ports_before
     scheduler = host_and_port(plane._cluster.scheduler_address)[1]
     assert scheduler in ports
     assert len(ports) == 2, "one for the scheduler and one for the node's worker"

@@ -610,7 +610,8 @@ def test_every_rate_and_time_is_above_zero_and_every_count_is_whole() -> None:
             assert not metric.possible.holds(0.0), metric.name
         if metric.unit in ("elements", "errors", "rows", "tensors", "steps", "ranks", "lanes", "links"):
             assert metric.possible.whole, metric.name
-        assert not metric.possible.holds(-1e6), metric.name
+        if metric.name != "clock.offset":  # a clock may stand years behind
+            assert not metric.possible.holds(-1e6), metric.name
 
 
 @pytest.mark.parametrize("attempt", [1, 2])
