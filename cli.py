@@ -149,7 +149,9 @@ def cli() -> None:
     is_flag=True,
     help="With --resume: software or hardware has changed since, so measure everything again.",
 )
-@click.option("--only", multiple=True, metavar="PROBE", help="Run this probe alone; may be given several times.")
+@click.option(
+    "--only", multiple=True, metavar="PROBE", help="Run this probe alone, beside inventory; may be given several times."
+)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The run's seed.")
 @click.option("--dry-run", is_flag=True, help="Say what would run, for how long and for how much money; run nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict (or plan) as one JSON document on stdout.")

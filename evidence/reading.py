@@ -221,7 +221,7 @@ def checksum_problems(path: Path) -> Iterator[Problem]:
             yield Problem(kind="foreign", place=_shown(name), detail="a link or special file: not followed")
         elif name not in listed:
             yield Problem(kind="foreign", place=_shown(name), detail="not listed in SHA256SUMS")
-        elif _digest(entry) != listed[name]:
+        elif sha256_of(entry) != listed[name]:
             yield Problem(kind="checksum", place=_shown(name), detail="differs from its SHA-256")
 
 
@@ -267,7 +267,8 @@ def _bytes_of(file: Path) -> bytes:
         raise RunError(f"cannot read {file}: {error.strerror}") from error
 
 
-def _digest(file: Path) -> str:
+def sha256_of(file: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal."""
     with file.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 

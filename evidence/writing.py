@@ -1,7 +1,6 @@
 """Writing a run directory: append-only, numbered from one sequence, on disk when a trial ends."""
 
 import contextlib
-import hashlib
 import os
 import re
 import tempfile
@@ -14,7 +13,7 @@ import msgspec
 
 from .errors import RunError
 from .header import RunHeader
-from .reading import RECORD_FILES, Run, read_header, read_run
+from .reading import RECORD_FILES, Run, read_header, read_run, sha256_of
 from .records import AnyRecord, Event, Fact, Measurement, NotMeasured, TrialPlan
 
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT
@@ -142,12 +141,6 @@ def evidence_files(path: Path) -> Iterator[Path]:
     top = [path / name for name in ("run.json", *RECORD_FILES)]
     below = [*(path / "telemetry").rglob("*"), *(path / "logs").rglob("*")]
     yield from sorted(file for file in (*top, *below) if file.is_file() and not file.is_symlink())
-
-
-def sha256_of(file: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal."""
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def _write_all(descriptor: int, content: bytes) -> None:

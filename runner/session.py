@@ -85,6 +85,8 @@ class Session:
 
     def _promised_cluster(self) -> Cluster:
         header = self.writer.header
+        if not header.filesystems:
+            raise RunError(f"{self.writer.path}/run.json names no filesystem: it cannot be gone on with")
         return cluster_of(header.promised, Path(header.filesystems[0].partition("/fs:")[2]))
 
     def _join(self, plane: ControlPlane) -> None:

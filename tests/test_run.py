@@ -418,3 +418,15 @@ def _rank_of(folder):
         if b"multiprocessing.spawn" in Path(f"/proc/{pid}/cmdline").read_bytes():
             return int(pid)
     raise AssertionError("no rank is up")
+
+
+def test_a_run_that_names_no_filesystem_is_not_gone_on_with(whole_run, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(whole_run[0], copy)
+    (copy / "SHA256SUMS").unlink()
+    header = json.loads((copy / "run.json").read_text())
+    (copy / "run.json").write_text(json.dumps({**header, "filesystems": []}))
+    result = hwlottery("run", "--resume", copy)
+    assert result.returncode == 2
+    assert result.stderr.strip().splitlines()[-1].endswith("it cannot be gone on with")
+    assert "Traceback" not in result.stderr
