@@ -1,0 +1,109 @@
+"""How commands answer: the verdict shown, what is derived written, and errors that a user can mend as one line."""
+
+import contextlib
+import errno
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ..evidence import Run
+    from ..scoring import Policy
+    from ..scoring.verdict import Verdict
+
+
+def judge(path: Path, policy: str | None, *, as_json: bool, with_report: bool) -> NoReturn:
+    """Score a run, show the verdict, and exit with it."""
+    with one_line_errors():
+        from ..evidence import read_run
+        from ..reports.terminal import show
+        from ..scoring import load_policy, score_run, verdict_json
+
+        found = read_run(path)
+        chosen: Policy | None = load_policy(policy) if policy else None
+        verdict = score_run(found, chosen)
+        if chosen is None:
+            write_derived(path / "verdict.json", verdict_json(verdict))
+        shown = console(as_json)
+        show(verdict, found, shown)
+        if with_report:
+            shown.print(f"report: {write_page(found, verdict, path / 'report.html')}", markup=False, soft_wrap=True)
+        if as_json:
+            with contextlib.suppress(BrokenPipeError):
+                sys.stdout.write(verdict_json(verdict).decode())
+        sys.exit(verdict.exit_code)
+
+
+def write_page(found: "Run", verdict: "Verdict", place: Path) -> Path:
+    """Write a run's page, and say where."""
+    from ..reports.page import render
+
+    write(place, render(found, verdict), inside=found.path)
+    return place
+
+
+def write(place: Path, text: str, *, inside: Path) -> None:
+    """Write what is derived; an error names it. In a run directory, which may be another's, a link that stands in the
+    way is replaced and never followed; elsewhere the user's own links are."""
+    from ..evidence.writing import replace_file
+
+    try:
+        if place.parent == inside:
+            replace_file(place, text.encode())
+        else:
+            place.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise OSError(error.errno, f"{error.strerror}: the page or table was not written", str(place)) from error
+
+
+def write_derived(place: Path, content: bytes) -> None:
+    """Derived files can be made again: a run directory that may not be written is judged all the same."""
+    from ..evidence.writing import replace_file
+
+    try:
+        replace_file(place, content)
+    except OSError as error:
+        click.echo(f"note: {place} not written: {error.strerror}", err=True)
+
+
+def console(as_json: bool) -> "Console":
+    """Where people read: stdout, or stderr where a script reads stdout."""
+    from rich.console import Console
+
+    class Patient(Console):
+        def on_broken_pipe(self) -> None:
+            """Whoever read has left: rich would exit with 1 here, in the middle of a run."""
+            self.quiet = True
+
+    return Patient(stderr=as_json, highlight=False)
+
+
+@contextlib.contextmanager
+def one_line_errors() -> Iterator[None]:
+    """What a user can mend is one line and its exit code, never a traceback."""
+    try:
+        yield
+    except BrokenPipeError:
+        sys.exit(0)  # whoever read our output has left, with what they wanted
+    except KeyboardInterrupt:
+        _say_and_exit("stopped", 130)
+    except OSError as error:
+        code = 6 if error.errno in (errno.ENOSPC, errno.EDQUOT) else 2
+        _say_and_exit(f"{error.filename or 'the system'}: {error.strerror or error}", code)
+    except Exception as error:
+        from ..evidence import HwlotteryError
+
+        if not isinstance(error, HwlotteryError):
+            raise
+        _say_and_exit(str(error), error.exit_code)
+
+
+def _say_and_exit(message: str, code: int) -> NoReturn:
+    """One line on stderr, whatever the message holds: control characters in it could drive a terminal."""
+    click.echo("hwlottery: " + " ".join("".join(c if c.isprintable() else " " for c in message).split()), err=True)
+    sys.exit(code)

@@ -1,0 +1,41 @@
+"""Arguments and options that several commands share."""
+
+import math
+from pathlib import Path
+
+import click
+
+RUN = click.Path(exists=True, file_okay=False, path_type=Path)
+FILE = click.Path(dir_okay=False, path_type=Path)
+EXIT_CODES = """\b
+Exit codes: 0 GO, 5 CONDITIONAL, 3 NO-GO, 4 INCONCLUSIVE; 2 something to mend before anything runs;
+6 cut short by the surroundings (disk full), or verify or doctor found something;
+130 Ctrl-C, 143 SIGTERM, 129 SIGHUP (a lost ssh session)."""
+
+# How the nodes of --hosts are reached.
+SSH = click.option(
+    "--ssh",
+    default=None,
+    envvar="HWLOTTERY_SSH",
+    metavar="ARGUMENTS",
+    help="With --hosts: more arguments for ssh, such as '-F FILE'. Also by the variable HWLOTTERY_SSH.",
+)
+REMOTE_PYTHON = click.option(
+    "--remote-python",
+    default=None,
+    metavar="COMMAND",
+    help="With --hosts: what starts Python with hwlottery on the nodes. [default: the path of the one here]",
+)
+LISTEN = click.option(
+    "--listen",
+    default=None,
+    metavar="ADDRESS[:PORT]",
+    help="With --hosts: where nodes find this machine. [default: its address on the route to the first node]",
+)
+
+
+def number(_: click.Context, option: click.Parameter, value: float | None) -> float | None:
+    """Refuse nan, which passes any range."""
+    if value is not None and math.isnan(value):
+        raise click.BadParameter("not a number", param=option)
+    return value

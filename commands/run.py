@@ -1,0 +1,152 @@
+"""run: measure, judge, and write the report."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from .answers import console, judge, one_line_errors
+from .arguments import EXIT_CODES, LISTEN, REMOTE_PYTHON, RUN, SSH, number
+
+TIERS = ("bare-root", "bare", "vm-root", "vm", "container-root", "container")
+
+
+@click.command(epilog=EXIT_CODES)
+@click.option(
+    "--profile",
+    default=None,
+    metavar="NAME|FILE",
+    help="What to measure and for how long: smoke, prolog, quick, acceptance, or a YAML file. [default: smoke]",
+)
+@click.option(
+    "--policy",
+    default=None,
+    metavar="NAME|FILE",
+    help="What is demanded: a name or a YAML file. [default: the profile's]",
+)
+@click.option("--provider", default=None, help="Who rents the cluster out; shown in the report.")
+@click.option("--cluster", default=None, help="Which of the provider's clusters; shown in the report.")
+@click.option(
+    "--price",
+    type=click.FloatRange(min=0, min_open=True, max=1e6),
+    callback=number,
+    default=None,
+    metavar="USD",
+    help="USD a GPU and hour, for the money in plan and report.",
+)
+@click.option(
+    "--tier",
+    type=click.Choice(TIERS),
+    default=None,
+    help="Declare the access tier instead of finding it by capability.",
+)
+@click.option(
+    "--scratch",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=None,
+    metavar="DIR",
+    help="Where filesystem and checkpoint probes write: the storage you will train on. [default: here]",
+)
+@click.option(
+    "--hosts",
+    default=None,
+    metavar="NODESET",
+    help="Measure these nodes, reached by ssh: node[01-16], or n1,n2. [default: this machine alone]",
+)
+@click.option(
+    "--gpus-per-node",
+    type=click.IntRange(min=0),
+    default=None,
+    metavar="N",
+    help="With --hosts: what each node is to have; 0 for its CPUs. [default: as this machine]",
+)
+@SSH
+@REMOTE_PYTHON
+@LISTEN
+@click.option(
+    "--join-within",
+    type=click.FloatRange(min=1),
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long nodes may take to join; the run goes on without those that have not.",
+)
+@click.option(
+    "--allow-unlike",
+    is_flag=True,
+    help="With --hosts: run although a node's torch or Python is another than this machine's.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=None,
+    metavar="DIR",
+    help="The run directory to make. [default: runs/PROFILE-TIME]",
+)
+@click.option(
+    "--resume",
+    type=RUN,
+    default=None,
+    metavar="RUN",
+    help="Go on with a run that was cut short, with its own profile, policy and seed.",
+)
+@click.option(
+    "--rerun-changed",
+    is_flag=True,
+    help="With --resume: software or hardware has changed since, so measure everything again.",
+)
+@click.option(
+    "--only", multiple=True, metavar="PROBE", help="Run this probe alone, beside inventory; may be given several times."
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The run's seed.")
+@click.option("--dry-run", is_flag=True, help="Say what would run, for how long and for how much money; run nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print the verdict (or plan) as one JSON document on stdout.")
+@click.pass_context
+def run(
+    context: click.Context,
+    /,
+    *,
+    profile: str | None,
+    policy: str | None,
+    resume: Path | None,
+    rerun_changed: bool,
+    dry_run: bool,
+    as_json: bool,
+    ssh: str | None,
+    remote_python: str | None,
+    listen: str | None,
+    join_within: float,
+    allow_unlike: bool,
+    **wishes: Any,
+) -> None:
+    """Measure this machine, or the nodes of --hosts; judge, and write the report.
+
+    Any verdict is an answer: the exit code says which. Everything measured is kept in the run directory.
+    """
+    with one_line_errors():
+        from ..probes.profiles import load_profile
+        from ..runner.command import Options, attended, reach_from, run_new, run_on, show_plan, within_step
+        from ..scoring import document_for
+
+        if not dry_run and attended(wishes["hosts"], join_within):
+            return
+        reach = reach_from(
+            ssh=ssh, remote_python=remote_python, listen=listen, join_within=join_within, allow_unlike=allow_unlike
+        )
+        if not dry_run:
+            reach = within_step(reach, wishes["hosts"])
+        shown, command = console(as_json), ("hwlottery", *sys.argv[1:])
+        if resume is not None:
+            given = context.get_parameter_source
+            stated = {name for name in context.params if given(name) == click.core.ParameterSource.COMMANDLINE}
+            out = run_on(resume, stated, rerun_changed=rerun_changed, command=command, reach=reach, console=shown)
+        else:
+            chosen = load_profile(profile or "smoke")
+            demanded = document_for(policy, chosen.name)
+            options = Options(profile=chosen, policy=demanded, command=command, reach=reach, **wishes)
+            if dry_run:
+                show_plan(options, shown, as_json=as_json)
+                return
+            out = run_new(options, shown)
+    judge(out, None, as_json=as_json, with_report=True)

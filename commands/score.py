@@ -1,0 +1,22 @@
+"""score: judge a run directory again."""
+
+from pathlib import Path
+
+import click
+
+from .answers import judge
+from .arguments import EXIT_CODES, RUN
+
+
+@click.command(epilog=EXIT_CODES)
+@click.argument("path", metavar="RUN", type=RUN)
+@click.option(
+    "--policy",
+    default=None,
+    metavar="NAME|FILE",
+    help="Judge by another policy than the run's own; verdict.json then stays as it is.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the verdict as one JSON document on stdout.")
+def score(path: Path, policy: str | None, as_json: bool) -> None:
+    """Judge a run directory again, on any machine. Exits with the verdict."""
+    judge(path, policy, as_json=as_json, with_report=False)
