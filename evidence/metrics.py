@@ -83,6 +83,7 @@ def _derived(name: str, unit: str, better: Better, subjects: Kind | tuple[Kind, 
 _CHIP = ACCELERATOR_KINDS
 _FS: tuple[Kind, ...] = ("filesystem",)
 _GROUP: tuple[Kind, ...] = ("node", "pair", "rail", "domain", "cluster")
+_MANY: tuple[Kind, ...] = ("domain", "cluster")
 
 # fmt: off
 CATALOGUE: tuple[Metric, ...] = (
@@ -125,6 +126,33 @@ CATALOGUE: tuple[Metric, ...] = (
     _metric("all_reduce.wrong_elements", "elements", "lower", _GROUP, "max",
             "Elements of the reduced buffer, over all ranks, that differ from the exact sum. Each element is "
             "checked."),
+    _metric("all_reduce.nic_busbw", "GB/s", "higher", "node", "median",
+            "Bus bandwidth of a ring all-reduce over a node's own accelerators with P2P, shared memory and NVLS "
+            "switched off, so that its NICs carry every byte: screens a node's rails before it meets another."),
+    _metric("all_reduce.nic_wrong_elements", "elements", "lower", "node", "max",
+            "Elements that differ from the exact sum when a node's NICs carry its own all-reduce."),
+    _metric("rail.busbw", "GB/s", "higher", "rail", "median",
+            "All-reduce of rank k of one node with rank k of another: of two ranks bus bandwidth is the wire's, bytes "
+            "over the slower rank's time. Attempt 1 may run beside other rails, later ones run alone."),
+    _metric("rail.wrong_elements", "elements", "lower", "rail", "max",
+            "Elements that differ from the exact sum on one rail of a pair."),
+    _derived("rail.line_share", "share", "higher", "rail",
+             "rail.busbw over the line rate of the NICs that one accelerator has to itself."),
+    _metric("all_gather.busbw", "GB/s", "higher", _MANY, "median",
+            "All-gather bus bandwidth: (n-1)/n x the bytes of all ranks together over the slowest rank's time."),
+    _metric("all_gather.wrong_elements", "elements", "lower", _MANY, "max",
+            "Gathered elements, over all ranks, that are not what their rank sent. Each element is checked."),
+    _metric("reduce_scatter.busbw", "GB/s", "higher", _MANY, "median",
+            "Reduce-scatter bus bandwidth: (n-1)/n x the bytes of a rank's input over the slowest rank's time."),
+    _metric("reduce_scatter.wrong_elements", "elements", "lower", _MANY, "max",
+            "Elements of reduce-scatter, over all ranks, that differ from the exact sum. Each element is checked."),
+    _metric("all_to_all.busbw", "GB/s", "higher", _MANY, "median",
+            "All-to-all bus bandwidth: (n-1)/n x the bytes that a rank sends over the slowest rank's time."),
+    _metric("all_to_all.wrong_elements", "elements", "lower", _MANY, "max",
+            "Exchanged elements, over all ranks, that are not what their sender sent. Each element is checked."),
+    _derived("fabric.concurrency_kept", "share", "higher", "cluster",
+             "Share of its lone bandwidth that a pair of nodes keeps when all pairs talk at once, the median over good "
+             "pairs measured both ways: below 1 by more than a few percent the fabric is oversubscribed."),
     # checkpoint: reference/measurement 1.4
     _metric("checkpoint.save", "s", "lower", _FS, "median",
             "Whole save by torch.distributed.checkpoint: from the barrier to the last rank's fsync and the "

@@ -76,6 +76,8 @@ _OWN: dict[str, Possible] = {
     "health.sensor_cost": Possible(most=1e5),
     "matmul.mfu": Possible(above=True, most=1.05),
     "burn_in.mfu": Possible(above=True, most=1.05),
+    "rail.line_share": Possible(above=True, most=1.05),
+    "fabric.concurrency_kept": Possible(above=True, most=10.0),
     "clock.offset": Possible(least=-1e10, most=1e10),
 }
 
