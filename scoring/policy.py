@@ -4,19 +4,21 @@ import hashlib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
 from ..evidence import Document
+from .policy_chain import chained, extended_by, merged
 from .policy_model import Check, PolicyModel, keys_at
-from .policy_text import PolicyError, plain_data
+from .policy_text import PolicyError
 
 FOLDER = Path(__file__).parent / "policies"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Policy:
-    """A policy with the text it was read from; the text travels with the run."""
+    """A policy with the text it was read from, behind that of a policy which it extends; it travels with the run."""
 
     name: str
     sha256: str
@@ -41,8 +43,23 @@ def load_policy(name_or_path: str | Path) -> Policy:
         file = Path(text)
     else:
         raise PolicyError(f"unknown policy {text!r} (choices: {', '.join(policy_names())}, or a YAML file)")
+    return policy_from_text(_whole(_text_of(file), file.name), file.name)
+
+
+def _whole(text: str, where: str) -> str:
+    """The text, behind that of the policy it extends. Only those that come with hwlottery are looked up: a policy may
+    be somebody else's, and no file that it names is opened."""
+    base = extended_by(text, where)
+    if base is None:
+        return text
+    if base not in policy_names():
+        raise PolicyError(f"{where}: extends: unknown policy {base[:80]!r} (choices: {', '.join(policy_names())})")
+    return chained(_whole(_text_of(FOLDER / f"{base}.yaml"), base), text)
+
+
+def _text_of(file: Path) -> str:
     try:
-        return policy_from_text(file.read_text(encoding="utf-8"), file.name)
+        return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise PolicyError(f"{file}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
@@ -51,9 +68,10 @@ def load_policy(name_or_path: str | Path) -> Policy:
 def policy_from_text(text: str, where: str) -> Policy:
     """A policy from its text; `where` names its file in errors. Raises PolicyError."""
     try:
-        model = PolicyModel.model_validate(plain_data(text, where))
+        data = merged(text, where)
+        model = PolicyModel.model_validate(data)
     except ValidationError as error:
-        raise PolicyError(f"{where}: {_first_error(error)}") from error
+        raise PolicyError(f"{where}: {_first_error(error, data)}") from error
     return Policy(
         name=model.name,
         sha256=hashlib.sha256(text.encode()).hexdigest(),
@@ -72,16 +90,25 @@ def document_for(choice: str | None, profile: str) -> Document:
     return Document(name=policy.name, sha256=policy.sha256, text=policy.text)
 
 
-def _first_error(error: ValidationError) -> str:
-    """The first thing wrong, as 'checks.3.each: what is wrong (choices: …)'; a misspelt key before the key it leaves
-    missing."""
+def _first_error(error: ValidationError, data: Any) -> str:
+    """The first thing wrong, as 'checks.3 (matmul.rate).each: what is wrong (choices: …)'; a misspelt key before the
+    key it leaves missing."""
     wrong = error.errors(include_url=False)
     telling = ("extra_forbidden", "value_error")
     first = next((entry for kind in telling for entry in wrong if entry["type"] == kind), wrong[0])
     # Of a value that may be several things, pydantic names each thing tried: that is none of the file's keys.
     loc = tuple(part for part in first["loc"] if isinstance(part, int) or str(part).isidentifier() or "." in str(part))
     place = ".".join(str(part) for part in loc) or "the file"
+    if len(loc) > 1 and loc[0] == "checks" and isinstance(loc[1], int):
+        place = place.replace(f"checks.{loc[1]}", f"checks.{loc[1]}{_named(data, loc[1])}", 1)
     message = " ".join(str(first["msg"]).split()).removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
         message = f"unknown key (choices: {', '.join(keys_at(loc[:-1]))})"
     return f"{place}: {message}"[:600]
+
+
+def _named(data: Any, index: int) -> str:
+    """The name of the check that stands there, where it has one: the place alone counts those of an extended policy."""
+    check = data["checks"][index]
+    name = check.get("check") if isinstance(check, dict) else None
+    return f" ({name:.80})" if isinstance(name, str) else ""

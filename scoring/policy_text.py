@@ -18,13 +18,13 @@ class PolicyError(HwlotteryError):
     """A policy cannot be used; the message is one line naming file, key and, where there are some, the choices."""
 
 
-def plain_data(text: str, where: str) -> Any:
-    """YAML as plain data. Raises PolicyError; `where` names the file in it."""
+def plain_documents(text: str, where: str) -> list[Any]:
+    """The documents of a YAML text as plain data. Raises PolicyError; `where` names the file in it."""
     if len(text) > LARGEST:
         raise PolicyError(f"{where}: over {LARGEST >> 10} KiB: not read")
     try:
         _refuse_excess(text, where)
-        return yaml.safe_load(text)
+        return list(yaml.safe_load_all(text))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise PolicyError(f"{where}: no valid YAML: {' '.join(str(error).split())[:300]}") from error
 

@@ -63,9 +63,9 @@ from hwlottery.evidence import (
     measured,
 )
 from hwlottery.evidence.records import Reason, TrialOutcome
+from hwlottery.scoring import load_policy
 
 START = datetime(2026, 11, 28, 14, 2, tzinfo=UTC)
-POLICIES = Path(__file__).parent.parent / "scoring" / "policies"
 GIB = 2**30
 
 
@@ -227,7 +227,7 @@ def make_run(
         random=random.Random(seed),
         hours=hours,
     )
-    text = policy_text if policy_text is not None else (POLICIES / f"{policy}.yaml").read_text()
+    text = policy_text if policy_text is not None else load_policy(policy).text
     header = _header(rental, policy, text, seed, price, simulated)
     return header, list(_records(rental))
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hwlottery.evidence import TIERS, metric
-from hwlottery.scoring import PolicyError, load_policy, policy_from_text, policy_names
+from hwlottery.scoring import Policy, PolicyError, load_policy, policy_from_text, policy_names
 from hwlottery.scoring.derived import DERIVABLE
 from hwlottery.scoring.explain import UnknownName, explain
 
@@ -64,7 +64,7 @@ def test_a_failure_says_what_to_do_and_what_to_send() -> None:
     [
         ("{check: a, metric: matmul.tflop, each: accelerator, category: compute}", "did you mean matmul.tflops"),
         ("{check: a, metric: memory.copy, each: gpu, category: memory}", "'cluster', 'node'"),
-        ("{check: a, metric: memory.copy, each: accelerator, category: speed}", "checks.1.category"),
+        ("{check: a, metric: memory.copy, each: accelerator, category: speed}", "checks.1 (a).category"),
         ("{check: a, metric: memory.copy, each: cluster, category: memory}", "not measured for each cluster"),
         ("{check: a, metric: memory.copy, each: accelerator, category: memory, sevrity: warn}", "severity"),
         ("{check: a, metric: memory.copy, fact: x, each: accelerator, category: memory}", "exactly one of"),
@@ -78,7 +78,7 @@ def test_a_failure_says_what_to_do_and_what_to_send() -> None:
         ),
         (
             "{check: a, metric: memory.copy, each: node, category: memory, layers: {contract: {at_least: .nan}}}",
-            "checks.1.layers.contract.at_least",
+            "checks.1 (a).layers.contract.at_least",
         ),
         (
             "{check: a, metric: memory.copy, each: accelerator, category: memory, layers: {contract: {min: 3}}}",
@@ -124,11 +124,11 @@ def test_a_failure_says_what_to_do_and_what_to_send() -> None:
         ),
         (
             "{check: a, metric: memory.copy, each: accelerator, category: memory, where: {bytes: []}}",
-            "checks.1.where.bytes: an empty list asks for nothing",
+            "checks.1 (a).where.bytes: an empty list asks for nothing",
         ),
         (
             "{check: a, metric: memory.copy, each: accelerator, category: memory, where: {bytes: {}}}",
-            "checks.1.where.bytes: give at_least or at_most",
+            "checks.1 (a).where.bytes: give at_least or at_most",
         ),
         (
             "{check: a, metric: memory.copy, each: accelerator, category: memory, "
@@ -139,6 +139,86 @@ def test_a_failure_says_what_to_do_and_what_to_send() -> None:
 )
 def test_a_wrong_policy_is_told_in_one_line_with_file_key_and_choices(check: str, told: str) -> None:
     assert told in refusal(policy_with(check))
+
+
+def extending(*lines: str, base: str = "acceptance") -> str:
+    return "\n".join(["name: mine", f"extends: {base}", *lines]) + "\n"
+
+
+def loaded(tmp_path: Path, text: str) -> Policy:
+    file = tmp_path / "mine.yaml"
+    file.write_text(text)
+    return load_policy(file)
+
+
+def test_a_policy_that_extends_another_changes_what_it_names_and_nothing_else(tmp_path: Path) -> None:
+    base = {check.check: check for check in load_policy("acceptance").checks}
+    mine = loaded(
+        tmp_path,
+        extending(
+            "leave_out: [burn_in.step]",
+            "checks:",
+            "  - {check: matmul.rate, weight: 9, layers: {contract: {at_least: 700}, baseline: null}}",
+            "  - {check: all_reduce.rate, device: null}",
+            "  - {check: same.kernel.too, fact: software.kernel, each: node, category: software}",
+        ),
+    )
+    checks = {check.check: check for check in mine.checks}
+    assert (mine.name, mine.signable, mine.exclude_at_most) == ("mine", True, 0.10)
+    assert [*checks] == [name for name in base if name != "burn_in.step"] + ["same.kernel.too"]
+    assert checks["matmul.rate"].weight == 9
+    assert checks["matmul.rate"].layers.given == ("contract", "reference", "peers")
+    assert checks["matmul.rate"].layers.reference == base["matmul.rate"].layers.reference
+    assert (base["all_reduce.rate"].device, checks["all_reduce.rate"].device) == ("cuda", None)
+    same = set(base) - {"burn_in.step", "matmul.rate", "all_reduce.rate"}
+    assert all(checks[name] == base[name] for name in same)
+
+
+def test_the_text_of_an_extending_policy_travels_whole_and_judges_alike_elsewhere(tmp_path: Path) -> None:
+    mine = loaded(tmp_path, "# my own\n---\n" + extending("checks: [{check: matmul.rate, weight: 9}]", base="quick"))
+    assert mine.text.startswith(load_policy("acceptance").text.rstrip())
+    assert mine.text.count("\n---\n") == 3
+    assert policy_from_text(mine.text, "run.json policy") == mine
+    assert mine.checks != load_policy("quick").checks
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        (["leave_out: [matmul.rte]"], "leave_out: names checks of acceptance (choices: evidence.complete, "),
+        (["leave_out: matmul.rate"], "leave_out: "),
+        (["checks: {}"], "checks: a list of checks"),
+        (["checks: [{metric: memory.copy}]"], "check: NAME"),
+        (["checks: [{check: a}, {check: a}]"], "check a stands twice"),
+        (
+            ["checks: [{check: matmul.rate, layers: {contract: {min: 3}}}]"],
+            "(matmul.rate).layers.contract.min: unknown",
+        ),
+        (["checks: [{check: matmul.rate, metric: null}]"], "(matmul.rate): give exactly one of metric, fact, rule"),
+        (["leave_out: [node.responds]"], "no required check with rule: node.responds"),
+        (["leave_out: [evidence.complete]"], "evidence.complete"),
+    ],
+)
+def test_what_is_wrong_in_an_extending_policy_is_told_in_one_line(
+    tmp_path: Path, lines: list[str], told: str
+) -> None:  # fmt: skip
+    with pytest.raises(PolicyError) as error:
+        loaded(tmp_path, extending(*lines))
+    assert str(error.value).startswith("mine.yaml: ")
+    assert told in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("base", ["/etc/passwd", "../quick.yaml", "mine", "null_", "[a]"])
+def test_only_policies_that_come_with_hwlottery_can_be_extended(tmp_path: Path, base: str) -> None:
+    with pytest.raises(PolicyError, match=r"extends: unknown policy .* \(choices: acceptance, "):
+        loaded(tmp_path, extending(base=base))
+
+
+def test_a_text_that_came_without_the_one_it_extends_is_refused() -> None:
+    assert "whose text does not stand before it" in refusal(extending())
+    assert "extends the one before it" in refusal(f"name: a\nchecks: []\n---\n{extending(base='b')}")
+    assert "extends the one before it" in refusal("name: a\nchecks: []\n---\n- list\n")
 
 
 RESPONDS = "{check: n, rule: node.responds, each: node, category: evidence}"
