@@ -119,7 +119,7 @@ class Judge:
             yield by_maximum(number, best, fact, described)
         if layers.peers is not None:
             group = self._peers.of(check, target, value.params)
-            yield by_peers(number, layers.peers, group, described, retested=value.attempts > 1)
+            yield by_peers(number, layers.peers, group, described, others=_other_attempts(value, number))
         if layers.baseline is not None and self.baseline is not None:
             before = _before(self.baseline, described, target, value.params)
             yield by_baseline(number, layers.baseline, before, described)
@@ -149,13 +149,26 @@ class Judge:
         """Attempts that disagree are at least a warning: a fault that comes and goes is one."""
         if finding.result != "pass" or not value.earlier:
             return finding
-        first = value.earlier[0]
-        clean = ("pass", "not_measured")
-        if all(one.result in clean for one in self._layers(check, target, described, value, first)):
+        bad = [number for number in value.earlier if self._is_bad(check, target, described, value, number)]
+        if not bad:
             return finding
-        shown = f"first {figure(first, described.unit)}, in the retest {figure(value.value, described.unit)}"
+        when = "first" if bad[0] == value.earlier[0] else "once"
+        shown = f"{when} {figure(bad[0], described.unit)}, in the retest {figure(value.value, described.unit)}"
         finding = resulting(check, finding, target, "warn", self.figures.facts)
         return msgspec.structs.replace(finding, detail=INTERMITTENT + shown, confidence="medium")
+
+    def _is_bad(self, check: Check, target: Target, described: Metric, value: Value, number: float) -> bool:
+        """Whether an earlier attempt would have warned or failed, were it the last, or been an outlier."""
+        judged = self._layers(check, target, described, value, number)
+        return any(one.outlier or one.result in ("warn", "fail") for one in judged)
+
+
+def _other_attempts(value: Value, number: float) -> list[float]:
+    """The values of all attempts but one that has this number."""
+    numbers = [*value.earlier] if value.value is None else [*value.earlier, value.value]
+    if number in numbers:
+        numbers.remove(number)
+    return numbers
 
 
 def _number_to_judge(check: Check, described: Metric, value: Value) -> float:

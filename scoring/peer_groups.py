@@ -1,9 +1,9 @@
 """Who is compared with whom: like subjects of one check, made into groups once."""
 
 from ..evidence.records import Params
+from ..outliers import Group, group_of
 from .asking import asked
 from .derived import Figures
-from .peers import Group, group_of
 from .policy_model import Check
 from .scope import Target
 from .values import ParamsKey, params_key

@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hwlottery.evidence import AnyRecord, Event, Fact, Measurement, NotMeasured, Promised, read_run
+from hwlottery.outliers import group_of
 from hwlottery.scoring import (
     EXIT_CODES,
     Finding,
@@ -29,7 +30,7 @@ from hwlottery.scoring import (
     verdict_json,
 )
 from hwlottery.scoring.decision import most_excluded
-from hwlottery.scoring.peers import by_peers, group_of
+from hwlottery.scoring.peers import by_peers
 from hwlottery.scoring.policy_layers import Peers
 from hwlottery.scoring.score import read_verdict
 
@@ -412,7 +413,7 @@ def test_an_outlier_needs_the_effect_and_the_sigmas(others: list[float], value: 
     from hwlottery.evidence import metric
 
     group = group_of([*others, value])
-    judged = by_peers(value, PEERS, group, metric("memory.copy"), retested=True)
+    judged = by_peers(value, PEERS, group, metric("memory.copy"), others=[value])
     assert judged.outlier == outlier
     assert judged.result == ("fail" if judged.outlier else "pass")
 
@@ -421,7 +422,7 @@ def test_an_outlier_needs_the_effect_and_the_sigmas(others: list[float], value: 
 def test_no_outlier_is_told_among_fewer_than_three(others: list[float]) -> None:
     from hwlottery.evidence import metric
 
-    judged = by_peers(1.0, PEERS, group_of(others), metric("memory.copy"), retested=True)
+    judged = by_peers(1.0, PEERS, group_of(others), metric("memory.copy"), others=[1.0])
     assert (judged.result, judged.outlier) == ("pass", False)
     assert "too few" in judged.not_judged or "not above 0" in judged.not_judged
 
