@@ -1,12 +1,14 @@
 """The lab itself: hosts that are apart, cables that do as they are told, and nothing left behind."""
 
+import os
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 from lab import HEALTHY_MBIT, Lab, LabError
-from lab.lab import missing_tools
+from lab.lab import ROOT, missing_tools, wait_until
 
 pytestmark = [
     pytest.mark.lab,
@@ -133,3 +135,26 @@ def test_two_labs_stand_side_by_side_and_leave_nothing_behind(lab):
     assert not folder.exists()
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
     assert ssh(lab, "node1", "hostname") == "node1"
+
+
+# A lab whose process is then killed: it says what it has made.
+_OWNER = """
+import signal
+from lab import Lab
+with Lab(2) as lab:
+    lab.hosts["node1"].serve("sleep", "601")
+    print(lab.bridge, lab.folder, *(host.pid for host in lab.hosts.values()), flush=True)
+    signal.pause()
+"""
+
+
+def test_a_lab_whose_process_is_killed_leaves_nothing_behind():
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "tests")}
+    owner = subprocess.Popen([sys.executable, "-c", _OWNER], stdout=subprocess.PIPE, text=True, env=env)
+    bridge, folder, *pids = owner.stdout.readline().split()
+    assert len(pids) == 2
+    left = [Path("/sys/class/net") / bridge, Path(folder), *(Path("/proc") / pid for pid in pids)]
+    assert all(path.exists() for path in left)
+    owner.kill()
+    owner.communicate()
+    wait_until(lambda: not any(path.exists() for path in left), 10, f"gone: {left}")

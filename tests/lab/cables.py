@@ -7,12 +7,13 @@ HEALTHY_MBIT = 300
 
 
 class Cables:
-    """The cables of one lab. The bridge's own address is the head's."""
+    """The cables of one lab, each of this rate when healthy. The bridge's own address is the head's."""
 
-    def __init__(self, mark: str, net: str) -> None:
+    def __init__(self, mark: str, net: str, healthy_mbit: float) -> None:
         self.bridge = f"hb{mark}"
         self.head = f"{net}.254"
         self._mark = mark
+        self._healthy_mbit = healthy_mbit
         system("ip", "link", "add", self.bridge, "type", "bridge")
         system("ip", "link", "set", self.bridge, "up")
         system("ip", "addr", "add", f"{self.head}/24", "dev", self.bridge)
@@ -26,12 +27,12 @@ class Cables:
         host.run("ip", "link", "set", "eth0", "up")
         host.run("ip", "link", "set", "lo", "up")
         host.run("tc", "qdisc", "add", "dev", "eth0", "root", "handle", "1:", "htb", "default", "10")
-        self.shape(number, host, HEALTHY_MBIT)
+        self.shape(number, host, self._healthy_mbit)
 
     def shape(self, number: int, host: Host, mbit: float) -> None:
         """Give both directions of a host's cable a rate. netem is not in every kernel; htb and tbf are."""
         to_host = ("qdisc", "replace", "dev", self._port(number), "root", "tbf", "rate", f"{mbit}mbit")
-        system("tc", *to_host, "burst", "256kb", "latency", "50ms")
+        system("tc", *to_host, "burst", f"{_burst_bytes(mbit)}b", "latency", "50ms")
         host.run("tc", *_class("1:", "1:1", mbit))
         host.run("tc", *_class("1:1", "1:10", mbit))
 
@@ -58,15 +59,16 @@ class Cables:
             host.run("nft", "delete", "table", "inet", "lab")
         host.run("tc", "qdisc", "del", "dev", "eth0", "root")
         host.run("tc", "qdisc", "add", "dev", "eth0", "root", "handle", "1:", "htb", "default", "10")
-        self.shape(number, host, HEALTHY_MBIT)
+        self.shape(number, host, self._healthy_mbit)
         system("ip", "link", "set", self._port(number), "up")
-
-    def remove(self) -> None:
-        """Remove the bridge; the cables go with their hosts."""
-        system("ip", "link", "del", self.bridge)
 
     def _port(self, number: int) -> str:
         return f"hv{self._mark}-{number}"
+
+
+def _burst_bytes(mbit: float) -> int:
+    """What may pass unshaped after a pause: 6 ms of the rate, as a timer of 250 Hz needs, and no more of a message."""
+    return max(16_384, int(mbit * 1e6 / 8 * 0.006))
 
 
 def _class(parent: str, name: str, mbit: float) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """One host of the lab: its own network, name, mounts, processes and /tmp, held by one process.
 
-All that was started on a host ends with that holder: the kernel kills a PID namespace as one.
+All that was started on a host ends with that holder: the kernel kills a PID namespace as one. The holder ends with the
+process that made it, even where that one is killed.
 """
 
 import contextlib
@@ -15,6 +16,8 @@ from pathlib import Path
 _INIT = (
     "mount -t tmpfs tmpfs /tmp && chmod 1777 /tmp && hostname {name} && echo ready; while :; do sleep 600 & wait; done"
 )
+# The kernel kills what is started so when the thread that started it ends, however it ends.
+WITH_PARENT = ("setpriv", "--pdeathsig", "KILL", "--")
 _NAMESPACES = ("--net", "--uts", "--mount", "--pid", "--fork", "--kill-child=SIGKILL", "--mount-proc")
 
 
@@ -40,7 +43,7 @@ class Host:
         self.pid: int | None = None
         self._services: list[subprocess.Popen[bytes]] = []
         self._holder = subprocess.Popen(
-            ["unshare", *_NAMESPACES, "bash", "-c", _INIT.format(name=name)],
+            [*WITH_PARENT, "unshare", *_NAMESPACES, "bash", "-c", _INIT.format(name=name)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             start_new_session=True,

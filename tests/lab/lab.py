@@ -2,12 +2,13 @@
 
 The head is this machine; it has the bridge's address. Needs root, and iproute2, nftables, util-linux, procps,
 openssh-server and openssh-client. Names, bridge, subnet and ports are made for each lab, so that two can stand side
-by side.
+by side. A lab ends with the process that made it, even where that one is killed.
 """
 
 import os
 import secrets
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -24,15 +25,20 @@ from .sshd import serve_ssh, write_client_config
 __all__ = ["HEALTHY_MBIT", "Host", "Lab", "LabError"]
 
 ROOT = Path(__file__).resolve().parents[2]
-TOOLS = ("ip", "tc", "nft", "unshare", "nsenter", "pgrep", "ssh", "ssh-keygen", "sshd")
+TOOLS = ("ip", "tc", "nft", "unshare", "nsenter", "setpriv", "pgrep", "ssh", "ssh-keygen", "sshd")
+# Waits for the end of the lab's process, then removes what has no process of its own: the bridge and the folder. What
+# ends at the same moment may still write, so it looks twice.
+_AFTERWARDS = 'read -r; ip link del "$1"; rm -rf "$2" || { sleep 1; rm -rf "$2"; }'
 
 
 class Lab:
     """Use as a context manager: however it is left, all that was started is ended."""
 
-    def __init__(self, hosts: int = 4, *, env: dict[str, str] | None = None) -> None:
-        """`env` is what every ssh session finds in its environment, beside where hwlottery lies."""
+    def __init__(self, hosts: int = 4, *, mbit: float = HEALTHY_MBIT, env: dict[str, str] | None = None) -> None:
+        """`mbit` is the rate of a healthy cable. `env` is what every ssh session finds in its environment, beside
+        where hwlottery lies."""
         self._count = hosts
+        self._mbit = mbit
         self._env = {"PYTHONPATH": f"{ROOT / '.src'}:{ROOT / 'tests'}", **(env or {})}
         self._stack = ExitStack()
         self.hosts: dict[str, Host] = {}
@@ -107,9 +113,8 @@ class Lab:
         mark, net = secrets.token_hex(2), _free_net()
         # Not below /tmp: each host has its own there, and sshd reads its keys from here.
         self.folder = Path(tempfile.mkdtemp(prefix=f"hwl-lab-{mark}-", dir="/var/tmp"))
-        stack.callback(shutil.rmtree, self.folder, ignore_errors=True)
-        self._cables = Cables(mark, net)
-        stack.callback(self._cables.remove)
+        stack.callback(_end, _remover(f"hb{mark}", self.folder))
+        self._cables = Cables(mark, net, self._mbit)
         for number in range(1, self._count + 1):
             host = Host(f"node{number}", f"{net}.{number}")
             stack.callback(host.end)
@@ -118,6 +123,19 @@ class Lab:
         write_client_config(list(self.hosts.values()), self.folder)
         for host in self.hosts.values():
             serve_ssh(host, self.folder, self._env)
+
+
+def _remover(bridge: str, folder: Path) -> "subprocess.Popen[bytes]":
+    """The process that removes bridge and folder when its stdin is closed, by us or by our end."""
+    quiet = subprocess.DEVNULL
+    command = ["bash", "-c", _AFTERWARDS, "remover", bridge, str(folder)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, start_new_session=True)
+
+
+def _end(remover: "subprocess.Popen[bytes]") -> None:
+    assert remover.stdin is not None
+    remover.stdin.close()
+    remover.wait(timeout=20)
 
 
 def missing_tools() -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from .host import Host, LabError, system
+from .host import WITH_PARENT, Host, LabError, system
 
 TOOLS = ("slurmctld", "slurmd", "sbatch", "srun", "munged")
 _PATIENCE_S = 30.0
@@ -88,7 +88,8 @@ def _munged(place: Path) -> "subprocess.Popen[bytes]":
 def _started(command: list[str], env: dict[str, str]) -> "subprocess.Popen[bytes]":
     quiet = subprocess.DEVNULL
     path = f"/usr/sbin:{env.get('PATH', '')}"
-    return subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, env={**env, "PATH": path})
+    words = [*WITH_PARENT, *command]
+    return subprocess.Popen(words, stdin=quiet, stdout=quiet, stderr=quiet, env={**env, "PATH": path})
 
 
 def _wait_until_idle(count: int, env: dict[str, str]) -> None:
