@@ -8,8 +8,10 @@ from .blame import Blame, Culprit, Undecided, blame
 from .capability import Capability
 from .levels import Level, Levels, Observation, Pair, Thresholds, levels_of, pair_of
 from .repeats import controls, wanted_retests
+from .stalls import FEWEST_STALLS, stalls, stalls_again, wanted_stall_retests
 
 __all__ = [
+    "FEWEST_STALLS",
     "Blame",
     "Capability",
     "Culprit",
@@ -23,5 +25,8 @@ __all__ = [
     "controls",
     "levels_of",
     "pair_of",
+    "stalls",
+    "stalls_again",
     "wanted_retests",
+    "wanted_stall_retests",
 ]

@@ -1,8 +1,8 @@
 """pairs: how fast every two nodes sum a buffer, and all of them together.
 
 A tournament: rounds of disjoint pairs at once, every pair once (with many nodes: log2(n) partners each). What looks
-slow is then measured again alone, with partners that do well, before anybody is blamed (fabric/). Last the whole
-cluster, its half, its quarter.
+slow or stalls is then measured again alone, with partners that do well, before anybody is blamed (fabric/). Last the
+whole cluster, its half, its quarter.
 
 A pair's ranks are all ranks of both nodes unless the settings take fewer. As in all_reduce an iteration's time is that
 of its slowest rank, busbw = 2(n-1)/n x bytes / time, and every element of every sum is compared with the exact one.
@@ -21,7 +21,16 @@ from typing import Any, ClassVar, Literal
 from ..cluster import Cluster, Finished, Node, Outcome, RankContext, Trial, WorkerLost
 from ..evidence import AnyReading, Fill, Params, Reading, reading
 from ..evidence.subjects import Kind
-from ..fabric import Observation, Pair, Thresholds, blame, levels_of, pair_of, wanted_retests
+from ..fabric import (
+    Observation,
+    Pair,
+    Thresholds,
+    blame,
+    levels_of,
+    pair_of,
+    wanted_retests,
+    wanted_stall_retests,
+)
 from .collective_settings import nccl_debug_env
 from .protocol import Plan
 from .reduction import make_reduction, timed_iterations
@@ -105,6 +114,7 @@ class _Campaign:
         self.by_name = {node.name: node for node in nodes}
         self.place = {node.name: place for place, node in enumerate(nodes)}
         self.seen: list[Observation] = []
+        self.stalls: dict[Pair, list[float]] = {}  # a count a trial
         self.first_trial: dict[Pair, str] = {}
         self.tried: Counter[Pair] = Counter()
         self.failures: Counter[str] = Counter()  # in a row
@@ -140,9 +150,8 @@ class _Campaign:
     def _wanted(self) -> list[Pair]:
         """What to measure again, as far as both nodes are there and the number of retests allows."""
         levels = levels_of(self.seen, Thresholds(effect=self.settings.effect))
-        if levels is None:
-            return []
-        wanted = wanted_retests(blame(levels), self.tried)
+        slow = wanted_retests(blame(levels), self.tried) if levels else []
+        wanted = dict.fromkeys([*slow, *wanted_stall_retests(self.stalls, self.tried)])
         room = self.settings.most_retests - self.tried.total()
         return [pair for pair in wanted if not self.gone & set(pair)][: max(0, room)]
 
@@ -152,6 +161,7 @@ class _Campaign:
         if isinstance(outcome, Finished):
             self.failures -= Counter({node: self.failures[node] for node in pair})
             self.seen += _observations(pair, outcome.readings, max(self.settings.sizes_kib) * KIB, alone=alone)
+            self.stalls.setdefault(pair, []).extend(_stalls(outcome.readings))
             return
         self.failures.update(pair)
         self.gone |= {node for node in pair if self.failures[node] >= MOST_FAILURES}
@@ -213,6 +223,12 @@ def _observations(pair: Pair, readings: Iterable[AnyReading], size: int, *, alon
             value = statistics.median(one.samples) if all(map(math.isfinite, one.samples)) and one.samples else 0.0
             if value > 0:
                 yield Observation(pair=pair, value=value, alone=alone, error=_error(one.samples, value))
+
+
+def _stalls(readings: Iterable[AnyReading]) -> Iterator[float]:
+    for one in readings:
+        if isinstance(one, Reading) and one.metric == STALLS:
+            yield from one.samples
 
 
 def _error(samples: Sequence[float], middle: float) -> float:

@@ -7,7 +7,16 @@ from collections.abc import Iterator, Sequence
 from generated_runs import _failed, _Rental, _value, _Work
 
 from hwlottery.evidence import AnyRecord, Measurement, value_of
-from hwlottery.fabric import Observation, Pair, Thresholds, blame, levels_of, pair_of, wanted_retests
+from hwlottery.fabric import (
+    Observation,
+    Pair,
+    Thresholds,
+    blame,
+    levels_of,
+    pair_of,
+    wanted_retests,
+    wanted_stall_retests,
+)
 from hwlottery.probes.tournament import hypercube, round_robin
 
 GIB = 2**30
@@ -19,6 +28,7 @@ def pair_works(rental: _Rental, nodes: Sequence[str]) -> Iterator[_Work]:
     """The trials of all pairs, then those of suspects alone."""
     source = random.Random(f"{nodes}")
     seen: list[Observation] = []
+    stalls: dict[Pair, list[float]] = {}
     first: dict[Pair, str] = {}
     tried: Counter[Pair] = Counter()
     rounds = round_robin(len(nodes)) if len(nodes) <= SAMPLED_ABOVE else hypercube(len(nodes))
@@ -27,13 +37,17 @@ def pair_works(rental: _Rental, nodes: Sequence[str]) -> Iterator[_Work]:
         work = _trial(rental, pair, source, attempt=1, retest_of=None)
         first[pair] = work.trial
         seen += _observed(pair, work)
+        stalls.setdefault(pair, []).extend(_stalls(work))
         yield work
-    while (levels := levels_of(seen, Thresholds())) and (again := wanted_retests(blame(levels), tried)):
+    while (levels := levels_of(seen, Thresholds())) and (
+        again := dict.fromkeys([*wanted_retests(blame(levels), tried), *wanted_stall_retests(stalls, tried)])
+    ):
         for pair in again:
             tried[pair] += 1
             work = _trial(rental, pair, source, attempt=1 + tried[pair], retest_of=first.get(pair))
             first.setdefault(pair, work.trial)
             seen += _observed(pair, work)
+            stalls.setdefault(pair, []).extend(_stalls(work))
             yield work
 
 
@@ -48,7 +62,7 @@ def _trial(rental: _Rental, pair: Pair, source: random.Random, attempt: int, ret
         _value("all_reduce.busbw", subject, samples, bytes=GIB, dtype="fp32", ranks=len(ranks)),
         _value("all_reduce.wrong_elements", subject, [elements], bytes=GIB, dtype="fp32", ranks=len(ranks)),
     ]
-    lossy = any(rental.fault("lossy_node", node) for node in pair)
+    lossy = any(rental.fault("lossy_node", n) or (attempt == 1 and rental.fault("busy_node", n)) for n in pair)
     brought.append(
         _value("all_reduce.stalls", subject, [5.0 if lossy else 0.0], bytes=8, dtype="fp32", ranks=len(ranks))
     )
@@ -70,3 +84,9 @@ def _observed(pair: Pair, work: _Work) -> Iterator[Observation]:
     for record in work.brought:
         if isinstance(record, Measurement) and record.metric == "all_reduce.busbw":
             yield Observation(pair=pair, value=value_of(record) or 0.0, alone=work.attempt > 1, error=0.001)
+
+
+def _stalls(work: _Work) -> Iterator[float]:
+    for record in work.brought:
+        if isinstance(record, Measurement) and record.metric == "all_reduce.stalls":
+            yield value_of(record) or 0.0

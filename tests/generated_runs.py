@@ -28,6 +28,7 @@ Faults are written kind@subject, some with a severity behind '=':
     slow_link@n00~n01=0.6    one pair at that share
     unsteady_link@n00~n01    one pair slow in the tournament, well alone
     lossy_node@n01           small messages of the node's pairs stall
+    busy_node@n01            they stall in the tournament, and not in retests
     wrong_pair@n00~n01=3     so many wrong elements between two nodes
     no_pair@n00~n01          the trial of one pair ran out of time
 """

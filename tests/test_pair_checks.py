@@ -225,6 +225,26 @@ def test_a_node_whose_small_messages_stall_with_everybody_is_taken_out() -> None
     assert {f.result for s, f in findings(verdict, "pairs.stalls").items() if s != "n02"} == {"pass"}
 
 
+def test_a_node_whose_small_messages_stall_once_and_not_again_is_not_taken_out() -> None:
+    verdict = verdict_of(faults=("busy_node@n02",))
+    assert verdict.exclude == ()
+    busy = findings(verdict, "pairs.stalls", "warn")["n02"]
+    assert "n00~n02: 5, 0, 0" in busy.detail
+    assert {f.result for s, f in findings(verdict, "pairs.stalls").items() if s != "n02"} == {"pass"}
+
+
+def test_stalls_that_were_never_measured_again_are_not_judged() -> None:
+    def without_retests(record: AnyRecord) -> AnyRecord | None:
+        of_pairs = "~" in getattr(record, "subject", "") or getattr(record, "probe", "") == "pairs"
+        return None if of_pairs and getattr(record, "attempt", 1) > 1 else record
+
+    verdict = verdict_of(faults=("lossy_node@n02",), change=without_retests)
+    assert verdict.exclude == ()
+    unsure = findings(verdict, "pairs.stalls", "not_measured")["n02"]
+    assert unsure.reason == "not_retested"
+    assert "again" in unsure.action
+
+
 def test_without_a_count_of_stalls_a_node_is_not_judged() -> None:
     def uncounted(record: AnyRecord) -> AnyRecord | None:
         stalls = getattr(record, "metric", "") == "all_reduce.stalls"

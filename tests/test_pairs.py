@@ -102,6 +102,35 @@ def test_one_node_has_nothing_to_do() -> None:
     assert driven(cluster_of(1), SMALL, speeds({})) == []
 
 
+def stalling(counts: Mapping[str, tuple[float, ...]]) -> Answer:
+    """Healthy pairs; those named here have so many stalls in each attempt, and none after these."""
+
+    def answer(trial: Trial) -> Outcome:
+        found = counts.get(trial.params["subject"], ())
+        count = found[trial.attempt - 1] if trial.attempt <= len(found) else 0.0
+        told = speeds({})(trial)
+        stalls = [reading(f.metric, f.subject, count, **f.params) for f in trial.fills if "stalls" in f.metric]
+        return Finished(readings=(*told.readings, *stalls))
+
+    return answer
+
+
+def test_pairs_that_stall_are_measured_again_twice_and_a_single_stall_is_no_reason() -> None:
+    answer = stalling({"n00~n02": (3.0,), "n01~n02": (2.0,), "n02~n03": (4.0,), "n00~n01": (1.0,)})
+    again = pairs_of(driven(cluster_of(4), SMALL, answer), attempt=2)
+    plain = pairs_of(driven(cluster_of(4), SMALL, speeds({})), attempt=2)
+    assert {pair: again[pair] for pair in ("n00~n02", "n01~n02", "n02~n03")} == dict.fromkeys(
+        ("n00~n02", "n01~n02", "n02~n03"), 2
+    )
+    assert again["n00~n01"] == plain["n00~n01"]
+
+
+def test_of_many_pairs_that_stall_with_one_node_a_few_are_measured_again() -> None:
+    answer = stalling({f"n{other:02d}~n15": (5.0, 5.0, 5.0) for other in range(15)})
+    again = pairs_of(driven(cluster_of(16), SMALL, answer), attempt=2)
+    assert sum(pair.endswith("n15") for pair in again) == 3
+
+
 def test_a_healthy_cluster_is_measured_again_only_to_tell_alone_from_together() -> None:
     again = pairs_of(driven(cluster_of(6), SMALL, speeds({})), attempt=2)
     assert set(again.values()) == {2}
