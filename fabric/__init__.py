@@ -7,7 +7,8 @@ for a retest is the rule that blames, and neither learns anything of the other.
 from .blame import Blame, Culprit, Undecided, blame
 from .capability import Capability
 from .levels import Level, Levels, Observation, Pair, Thresholds, levels_of, pair_of
-from .repeats import controls, wanted_retests
+from .rails import blame_of_rails, node_and_rail, places_of, rail_subject
+from .repeats import controls, retests_of_parts, wanted_retests
 from .stalls import FEWEST_STALLS, stalls, stalls_again, wanted_stall_retests
 
 __all__ = [
@@ -22,9 +23,14 @@ __all__ = [
     "Thresholds",
     "Undecided",
     "blame",
+    "blame_of_rails",
     "controls",
     "levels_of",
+    "node_and_rail",
     "pair_of",
+    "places_of",
+    "rail_subject",
+    "retests_of_parts",
     "stalls",
     "stalls_again",
     "wanted_retests",

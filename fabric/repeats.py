@@ -6,10 +6,10 @@ alone too, always: what a pair does alone has to be known to judge a retest by i
 sure any figure is.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from .blame import Blame, Culprit, Undecided
-from .levels import Pair
+from .levels import Levels, Pair
 
 REPEATS = 3  # retests of a pair at most: two where they are clear
 CONTROLS = 3
@@ -23,17 +23,22 @@ def wanted_retests(found: Blame, tried: Mapping[Pair, int]) -> list[Pair]:
 
     `tried` counts the retests made so far, those that brought no value too.
     """
-    suspects = list(dict.fromkeys(_of_suspects(found, tried)))
+    return retests_of_parts([found], found.levels, tried)
+
+
+def retests_of_parts(parts: Iterable[Blame], whole: Levels, tried: Mapping[Pair, int]) -> list[Pair]:
+    """The same where parts of the fabric that never meet (rails) are judged one by one: suspects of each part, and the
+    good pairs to compare with of the whole."""
+    suspects = list(dict.fromkeys(pair for part in parts for pair in _of_suspects(part, tried)))
     again = [pair for pair in suspects if tried.get(pair, 0) < REPEATS]
-    if not again and len(found.levels.nodes) < FEWEST_AT_ONCE:
+    if not again and len(whole.nodes) < FEWEST_AT_ONCE:
         return []
     times = REPEATS if again else CONTROL_REPEATS
-    return again + [pair for pair in controls(found) if tried.get(pair, 0) < times and pair not in again]
+    return again + [pair for pair in controls(whole) if tried.get(pair, 0) < times and pair not in again]
 
 
-def controls(found: Blame) -> list[Pair]:
+def controls(levels: Levels) -> list[Pair]:
     """Good pairs nearest the ceiling, disjoint: neither flattered by noise nor spoilt by a fault."""
-    levels = found.levels
     seen = {pair: level for pair, level in levels.of.items() if level.first is not None}
     good = [pair for pair, level in seen.items() if level.share >= 1 - levels.thresholds.effect]
     chosen: list[Pair] = []

@@ -4,12 +4,15 @@ plans may use its facts."""
 from .all_reduce import AllReduce
 from .burn_in import BurnIn
 from .checkpoint import Checkpoint
+from .collectives import Collectives
 from .filesystem import Filesystem
 from .inventory import Inventory
 from .matmul import Matmul
 from .memory import Memory
+from .nics import Nics
 from .pairs import Pairs
 from .protocol import Plan, Probe
+from .rails import Rails
 from .topology import Topology
 
 PROBES: tuple[Probe, ...] = (
@@ -18,7 +21,10 @@ PROBES: tuple[Probe, ...] = (
     Matmul(),
     Memory(),
     AllReduce(),
+    Nics(),
     Pairs(),
+    Rails(),
+    Collectives(),
     Filesystem(),
     Checkpoint(),
     BurnIn(),

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TextIO
 
 from ..readers.nccl_settings import nccl_settings
 
 Value = str | int | bool
-_LOG = "hwlottery-nccl."  # in the scratch directory, one a process, removed once read
+_LOG = "hwlottery-nccl."  # in the scratch directory, one a process, removed once found
+# This process's own logs. NCCL opens its file once a process and goes on writing to it for each new communicator, also
+# after its name is gone: what follows here is what was written since the last reading.
+_OPEN: list[TextIO] = []
 
 
 def nccl_debug_env(scratch: str) -> dict[str, str]:
@@ -23,7 +27,7 @@ def nccl_debug_env(scratch: str) -> dict[str, str]:
 def settings_in_force() -> dict[str, Value]:
     """Backend, version, network, transports, algorithm and variables of this rank's process group.
 
-    What the library does not tell is left out. The debug file is removed.
+    What the library does not tell is left out: what it said before the last call too. The debug file is removed.
     """
     import torch.distributed as dist
 
@@ -48,8 +52,7 @@ def _nccl() -> dict[str, Value]:
 
 def _debug_text() -> str:
     pattern = Path(os.environ.get("NCCL_DEBUG_FILE", ""))
-    texts = []
     for file in pattern.parent.glob(f"{_LOG}*.{os.getpid()}.log"):
-        texts.append(file.read_text(errors="replace"))
+        _OPEN.append(file.open(errors="replace"))  # kept open while this process lives
         file.unlink()
-    return "\n".join(texts)
+    return "\n".join(log.read() for log in _OPEN)

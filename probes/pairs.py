@@ -11,15 +11,13 @@ Attempt 1 of a pair is the tournament's, beside other pairs; later attempts are 
 
 from __future__ import annotations
 
-import math
-import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from ..cluster import Cluster, Finished, Node, Outcome, RankContext, Trial, WorkerLost
-from ..evidence import AnyReading, Fill, Params, Reading, reading
+from ..cluster import Cluster, Finished, Node, Outcome, Trial, WorkerLost
+from ..evidence import AnyReading, Fill, Params, Reading
 from ..evidence.subjects import Kind
 from ..fabric import (
     Observation,
@@ -32,26 +30,19 @@ from ..fabric import (
     wanted_stall_retests,
 )
 from .collective_settings import nccl_debug_env
+from .observations import observations
+from .pair_sums import BUSBW, LATENCY, SKEW, STALLS, WRONG, reduce_together
 from .protocol import Plan
-from .reduction import make_reduction, timed_iterations
 from .tournament import hypercube, round_robin
 
+__all__ = ["Pairs", "PairsSettings", "reduce_together"]
+
 KIB = 1 << 10
-BUSBW, SKEW, WRONG, LATENCY, STALLS = (
-    "all_reduce.busbw",
-    "all_reduce.skew",
-    "all_reduce.wrong_elements",
-    "all_reduce.latency",
-    "all_reduce.stalls",
-)
 # For the plan's times alone, bytes/s of one all-reduce with its refill and check: as a rule, and the least for which
 # the deadline still holds: a tenth of a 200 Mbit/s cable, a hundredth of a 200 Gbit/s one.
 _USUAL = {"cpu": 5e7, "cuda": 2e10}
 _SLOWEST = {"cpu": 2e6, "cuda": 2e8}
 _SETTLE_S = 90.0  # ranks meet, and NCCL builds its channels
-# TCP waits 0.2 s at least before it sends a lost last packet again (Linux, TCP_RTO_MIN); RDMA NICs wait as long or
-# longer by default. No healthy small message takes that long.
-STALL_S = 0.1
 MOST_FAILURES = 3  # in a row, after which a node is left alone
 
 
@@ -160,7 +151,8 @@ class _Campaign:
             self.first_trial.setdefault(pair, outcome.trial)
         if isinstance(outcome, Finished):
             self.failures -= Counter({node: self.failures[node] for node in pair})
-            self.seen += _observations(pair, outcome.readings, max(self.settings.sizes_kib) * KIB, alone=alone)
+            size = max(self.settings.sizes_kib) * KIB
+            self.seen += observations(pair, outcome.readings, BUSBW, size, alone=alone)
             self.stalls.setdefault(pair, []).extend(_stalls(outcome.readings))
             return
         self.failures.update(pair)
@@ -216,61 +208,7 @@ def _fills(subject: str, sizes: Iterable[int], latency_bytes: int, key: Params) 
         yield Fill(metric=metric, subject=subject, params={"bytes": latency_bytes} | key)
 
 
-def _observations(pair: Pair, readings: Iterable[AnyReading], size: int, *, alone: bool) -> Iterator[Observation]:
-    """The pair's bandwidth at that size, where it came and is one."""
-    for one in readings:
-        if isinstance(one, Reading) and one.metric == BUSBW and one.params.get("bytes") == size:
-            value = statistics.median(one.samples) if all(map(math.isfinite, one.samples)) and one.samples else 0.0
-            if value > 0:
-                yield Observation(pair=pair, value=value, alone=alone, error=_error(one.samples, value))
-
-
 def _stalls(readings: Iterable[AnyReading]) -> Iterator[float]:
     for one in readings:
         if isinstance(one, Reading) and one.metric == STALLS:
             yield from one.samples
-
-
-def _error(samples: Sequence[float], middle: float) -> float:
-    """The standard error of a median, as a share of it, from the samples' median absolute deviation."""
-    stray = statistics.median(abs(sample - middle) for sample in samples)
-    return 1.2533 * 1.4826 * stray / middle / math.sqrt(len(samples))
-
-
-# On the ranks ------------------------------------------------------------------------------------------------------
-
-
-def reduce_together(context: RankContext, params: dict[str, Any]) -> list[AnyReading]:
-    """All metrics for each size, from the first rank; the others take part and return nothing."""
-    import torch
-
-    if not context.on_cuda:
-        torch.set_num_threads(context.threads)
-    readings: list[AnyReading] = []
-    for size in params["sizes"]:
-        slowest, skew, wrong = _timed(context, params, size, params["iterations"])
-        factor = 2 * (context.world_size - 1) / context.world_size
-        busbw = [factor * size / seconds / 1e9 for seconds in slowest]
-        readings += _told(params, size, {BUSBW: busbw, SKEW: skew, WRONG: wrong})
-    small = params["latency_bytes"]
-    slowest, _, wrong = _timed(context, params, small, params["latency_iterations"])
-    usual = statistics.median(slowest)
-    stalls = sum(seconds > usual + STALL_S for seconds in slowest)
-    readings += _told(params, small, {LATENCY: slowest, STALLS: [stalls], WRONG: wrong})
-    return readings if context.rank == 0 else []
-
-
-def _timed(
-    context: RankContext, params: dict[str, Any], size: int, iterations: int
-) -> tuple[list[float], list[float], list[int]]:
-    """Seconds of the slowest rank, those that the fastest took less, and wrong elements, an iteration each."""
-    reduction = make_reduction(context, size, params["key"]["dtype"])
-    timed_iterations(context, reduction, params["warm_ups"])
-    durations, wrong = timed_iterations(context, reduction, iterations)
-    slowest = [max(ranks) for ranks in durations]
-    return slowest, [max(ranks) - min(ranks) for ranks in durations], wrong
-
-
-def _told(params: dict[str, Any], size: int, samples: dict[str, list[Any]]) -> Iterator[Reading]:
-    for metric, found in samples.items():
-        yield reading(metric, params["subject"], found, bytes=size, **params["key"])

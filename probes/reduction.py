@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ..cluster import RankContext
 from .timing import clock_of
@@ -13,11 +13,29 @@ if TYPE_CHECKING:
     import torch
 
 # Integers up to here are exact, so that a sum is right or wrong, never rounded.
-_EXACT = {"fp32": 1 << 24, "bf16": 1 << 8}
+EXACT = {"fp32": 1 << 24, "bf16": 1 << 8}
 _LARGEST = 3e38  # of fp32 and bf16 alike
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+class Collective(Protocol):
+    """A collective with its buffers: refilled for each iteration, run, and compared with what it must give."""
+
+    tiny: torch.Tensor  # one element, ones: what lines the ranks up
+
+    def refill(self, iteration: int) -> None:
+        """This rank's part for an iteration."""
+        ...
+
+    def run(self) -> None:
+        """The collective itself: all that is timed."""
+        ...
+
+    def wrong(self, iteration: int) -> torch.Tensor:
+        """Elements of this rank's result that are not what they must be, as a tensor on the device."""
+        ...
+
+
+@dataclass(kw_only=True, slots=True)
 class Reduction:
     """`buffer` is reduced in place. Iteration i refills it from `source` shifted by i and expects `sums` shifted by i.
 
@@ -35,6 +53,12 @@ class Reduction:
         """This rank's part for an iteration."""
         self.buffer.copy_(self._shifted(self.source, iteration))
 
+    def run(self) -> None:
+        """The collective itself."""
+        import torch.distributed as dist
+
+        dist.all_reduce(self.buffer)
+
     def wrong(self, iteration: int) -> torch.Tensor:
         """Elements that are not the exact sum, as a tensor on the device. NaN is unequal to everything."""
         return (self.buffer != self._shifted(self.sums, iteration)).sum()
@@ -50,7 +74,7 @@ def make_reduction(context: RankContext, size: int, dtype: str) -> Reduction:
 
     kind = {"fp32": torch.float32, "bf16": torch.bfloat16}[dtype]
     ranks = context.world_size
-    period = min(127, _EXACT[dtype] // ranks + 1)
+    period = min(127, EXACT[dtype] // ranks + 1)
     if period < 2:
         raise ValueError(f"{ranks} ranks cannot sum exactly in {dtype}")
     buffer = torch.empty(size // kind.itemsize, dtype=kind, device=context.device)
@@ -64,7 +88,9 @@ def make_reduction(context: RankContext, size: int, dtype: str) -> Reduction:
     return Reduction(buffer=buffer, source=source, sums=sums, tiny=tiny, period=period)
 
 
-def timed_iterations(context: RankContext, reduction: Reduction, times: int) -> tuple[list[list[float]], list[int]]:
+def timed_iterations(
+    context: RankContext, collective: Collective, times: int
+) -> tuple[list[list[float]], list[int]]:  # fmt: skip
     """Seconds of each rank in each iteration, [iteration][rank], and the wrong elements of all ranks in each."""
     import torch
     import torch.distributed as dist
@@ -72,13 +98,13 @@ def timed_iterations(context: RankContext, reduction: Reduction, times: int) -> 
     clock = clock_of(context)
     marks, wrong = [], []
     for iteration in range(times):
-        reduction.refill(iteration)
-        dist.all_reduce(reduction.tiny)  # lines the ranks up, on the device
+        collective.refill(iteration)
+        dist.all_reduce(collective.tiny)  # lines the ranks up, on the device
         start = clock.mark()
-        dist.all_reduce(reduction.buffer)
+        collective.run()
         marks.append((start, clock.mark()))
-        wrong.append(reduction.wrong(iteration))
-        reduction.tiny.fill_(1.0)
+        wrong.append(collective.wrong(iteration))
+        collective.tiny.fill_(1.0)
     clock.wait(marks[-1][1])
     own = torch.tensor([clock.seconds(a, b) for a, b in marks], dtype=torch.float64, device=context.device)
     gathered = [torch.empty_like(own) for _ in range(context.world_size)]

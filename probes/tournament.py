@@ -2,6 +2,7 @@
 
 round_robin(4)   [(0, 3), (1, 2)]  [(0, 2), (3, 1)]  [(0, 1), (2, 3)]     every pair once
 hypercube(4)     [(0, 1), (2, 3)]  [(0, 2), (1, 3)]                       log2(n) partners each
+ring(5)          [(0, 1), (2, 3)]  [(1, 2), (3, 4)]  [(0, 4)]             both neighbours
 """
 
 Meeting = tuple[int, int]  # the smaller number first
@@ -39,6 +40,14 @@ def hypercube(nodes: int) -> list[list[Meeting]]:
     while short := [node for node in range(nodes) if len(met[node]) < min(FEWEST_PARTNERS, nodes - 1)]:
         rounds.append(_noted(_matched(short, sorted(met, key=lambda node: len(met[node])), met), met))
     return rounds
+
+
+def ring(nodes: int) -> list[list[Meeting]]:
+    """Each node with both of its neighbours: two rounds, three for an odd number; one pair for two nodes."""
+    beside = [[(node, node + 1) for node in range(start, nodes - 1, 2)] for start in (0, 1)]
+    closing = [(0, nodes - 1)] if nodes > 2 else []
+    rounds = [beside[0], beside[1] + closing] if nodes % 2 == 0 else [*beside, closing]
+    return [meetings for meetings in rounds if meetings]
 
 
 def _ordered(one: int, other: int) -> Meeting:

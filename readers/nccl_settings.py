@@ -3,6 +3,7 @@
 node01:25797:25797 [0] NCCL INFO Using network IB
 NCCL version 2.11.4+cuda11.1
 gpu1:812:901 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA
+gpu1:812:901 [0] NCCL INFO Channel 01/0 : 0[0] -> 8[0] [send] via NET/AWS Libfabric/1/GDRDMA comm 0x7f21 nRanks 16
 gpu1:812:901 [0] NCCL INFO NCCL_IB_HCA set by environment to mlx5.
 gpu1:812:812 [0] NCCL INFO AllReduce: 1073741824 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..15}
 """
@@ -13,7 +14,7 @@ from collections.abc import Iterable
 _VERSION = re.compile(r"NCCL version (\d+\.\d+\.\d+)")
 _NETWORK = re.compile(r"Using network (.+?)\s*$")
 _PLUGIN = re.compile(r"NET/Plugin\s*: (?:Loaded net plugin|Plugin name set by env to) (.+?)(?: \(v\d+\))?\s*$")
-_TRANSPORT = re.compile(r"\] via (\S+)")
+_TRANSPORT = re.compile(r"\] via (.+?)(?: comm 0x.*)?\s*$")
 _CHANNELS = re.compile(r"(\d+) coll channels, .*?(\d+) nvls channels")
 _VARIABLE = re.compile(r"(NCCL_[A-Z0-9_]+) set (?:by environment )?to (\S+?)\.?\s*$")
 _ALGORITHM = re.compile(r"AllReduce: (\d+) Bytes -> Algo (\S+) proto (\S+)")
@@ -24,7 +25,8 @@ Value = str | int | bool
 def nccl_settings(text: str) -> dict[str, Value]:
     """What one rank's log tells, by name; what it does not tell is left out.
 
-    `algorithm` is that of the largest all-reduce, as "RING/SIMPLE". `gpudirect` stands only where a network is used.
+    `transports` are the ways to the neighbours, with blanks between. `algorithm` is that of the largest all-reduce, as
+    "RING/SIMPLE". `gpudirect` stands only where a network is used.
     """
     lines = text.splitlines()
     seen: dict[str, Value] = {}
@@ -38,7 +40,7 @@ def nccl_settings(text: str) -> dict[str, Value]:
 
 
 def _transports(lines: list[str]) -> dict[str, Value]:
-    ways = sorted({found[1] for line in lines if (found := _TRANSPORT.search(line))})
+    ways = sorted({found[1].replace(" ", "_") for line in lines if (found := _TRANSPORT.search(line))})
     over_network = [way for way in ways if way.startswith("NET/")]
     seen: dict[str, Value] = {"transports": " ".join(ways)} if ways else {}
     return seen | ({"gpudirect": all("GDRDMA" in way for way in over_network)} if over_network else {})

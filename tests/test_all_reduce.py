@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hwlottery.cluster import RankContext
 from hwlottery.evidence import Missing, Observed, Reading
-from hwlottery.probes import all_reduce, reduction
+from hwlottery.probes import all_reduce, collective_settings, reduction
 from hwlottery.probes.all_reduce import AllReduce, AllReduceSettings
 from hwlottery.probes.by_hand import call, gang, one_node, trials_of, values_of
 from hwlottery.probes.collective_settings import nccl_debug_env, settings_in_force
@@ -183,6 +183,7 @@ def test_one_way_without_gpudirect_is_no_gpudirect() -> None:
 def test_what_nccl_wrote_of_this_process_is_read_once_and_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(collective_settings, "_OPEN", [])
     own = tmp_path / f"hwlottery-nccl.h7.{os.getpid()}.log"
     own.write_text(SAID)
     other = tmp_path / f"hwlottery-nccl.h7.{os.getpid() + 1}.log"
@@ -194,3 +195,5 @@ def test_what_nccl_wrote_of_this_process_is_read_once_and_removed(
     assert (found["backend"], found["version"], found["algorithm"]) == ("nccl", "2.27.3", "NVLS/SIMPLE")
     assert [each.name for each in tmp_path.iterdir()] == [other.name]
     assert settings_in_force() == {"backend": "nccl", "version": "2.27.5"}
+    for log in collective_settings._OPEN:
+        log.close()

@@ -232,7 +232,7 @@ def test_retests_come_to_an_end_and_are_of_nodes_that_are_there(shares: dict[str
 
 def test_controls_are_good_pairs_that_share_no_node() -> None:
     shares = {"".join(two): 0.5 if "f" in two else 1.0 for two in combinations("abcdef", 2)}
-    chosen = controls(judge(shares))
+    chosen = controls(judge(shares).levels)
     assert len({node for pair in chosen for node in pair}) == 2 * len(chosen) >= 4
     assert not any("f" in pair for pair in chosen)
 

@@ -2,12 +2,13 @@
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import combinations
 
 import pytest
+from plans import Answer, at_speed, cluster_of, driven
 
-from hwlottery.cluster import Cluster, Finished, Node, Outcome, Raised, Rank, TimedOut, Trial, WorkerLost
+from hwlottery.cluster import Cluster, Finished, Outcome, Raised, TimedOut, Trial, WorkerLost
 from hwlottery.evidence import Missing, Reading, parse_subject, reading
 from hwlottery.probes.by_hand import gang, values_of
 from hwlottery.probes.pairs import Pairs, PairsSettings
@@ -15,42 +16,10 @@ from hwlottery.probes.profiles import load_profile
 from hwlottery.runner.preview import preview
 
 SMALL = PairsSettings(sizes_kib=(8, 64), warm_ups=1, iterations=4, latency_iterations=3)
-Answer = Callable[[Trial], Outcome]
 
 
-def cluster_of(nodes: int, ranks: int = 2, device: str = "cpu") -> Cluster:
-    names = [f"n{index:02d}" for index in range(nodes)]
-    word = "gpu" if device == "cuda" else "slot"
-    return Cluster(
-        nodes=tuple(
-            Node(
-                name=name,
-                scratch="/scratch",
-                ranks=tuple(Rank(subject=f"{name}/{word}{i}", node=name, index=i, device=device) for i in range(ranks)),
-            )
-            for name in names
-        ),
-        device=device,
-    )
-
-
-def driven(cluster: Cluster, settings: PairsSettings, answer: Answer) -> list[list[Trial]]:
-    """The rounds of the plan, each trial answered and given an id as the runner does."""
-    plan = Pairs().plan(cluster, settings, 1)
-    rounds: list[list[Trial]] = []
-    outcomes: list[Outcome] | None = None
-    while True:
-        try:
-            rounds.append(next(plan) if outcomes is None else plan.send(outcomes))
-        except StopIteration:
-            return rounds
-        outcomes = [dataclass_with_id(answer(trial), trial) for trial in rounds[-1]]
-
-
-def dataclass_with_id(outcome: Outcome, trial: Trial) -> Outcome:
-    from msgspec.structs import replace
-
-    return replace(outcome, trial=f"{trial.params['subject']}#{trial.attempt}")
+def tournament(cluster: Cluster, settings: PairsSettings, answer: Answer) -> list[list[Trial]]:
+    return driven(Pairs(), cluster, settings, answer)
 
 
 def speeds(slow: Mapping[str, float]) -> Answer:
@@ -59,13 +28,7 @@ def speeds(slow: Mapping[str, float]) -> Answer:
     def answer(trial: Trial) -> Outcome:
         subject = trial.params["subject"]
         share = min([slow.get(part, 1.0) for part in (*subject.split("~"), subject)])
-        wobble = 1 + 0.01 * (trial.attempt - 1)
-        samples = [10.0 * share * wobble * (1 + 0.002 * step) for step in range(5)]
-        return Finished(
-            readings=tuple(
-                reading(f.metric, f.subject, samples, **f.params) for f in trial.fills if "busbw" in f.metric
-            )
-        )
+        return at_speed(trial, 10.0 * share)
 
     return answer
 
@@ -81,7 +44,7 @@ def pairs_of(rounds: list[list[Trial]], *, attempt: int) -> Counter[str]:
 
 @pytest.mark.parametrize("nodes", [2, 3, 5, 8])
 def test_every_pair_is_measured_once_in_rounds_of_disjoint_ranks(nodes: int) -> None:
-    rounds = driven(cluster_of(nodes), SMALL, speeds({}))
+    rounds = tournament(cluster_of(nodes), SMALL, speeds({}))
     wanted = {f"n{one:02d}~n{other:02d}" for one, other in combinations(range(nodes), 2)}
     assert pairs_of(rounds, attempt=1) == dict.fromkeys(wanted, 1)
     for trials in rounds:
@@ -90,7 +53,7 @@ def test_every_pair_is_measured_once_in_rounds_of_disjoint_ranks(nodes: int) -> 
 
 
 def test_what_is_planned_is_announced_and_belongs_to_a_pair_or_the_cluster() -> None:
-    for trial in (trial for trials in driven(cluster_of(3), SMALL, speeds({})) for trial in trials):
+    for trial in (trial for trials in tournament(cluster_of(3), SMALL, speeds({})) for trial in trials):
         assert len(values_of(trial.fills)) == len(trial.fills) == 3 * 2 + 3
         assert {parse_subject(fill.subject).kind for fill in trial.fills} <= {"pair", "cluster"}
         assert {fill.metric for fill in trial.fills} <= set(Pairs.metrics)
@@ -99,7 +62,7 @@ def test_what_is_planned_is_announced_and_belongs_to_a_pair_or_the_cluster() -> 
 
 
 def test_one_node_has_nothing_to_do() -> None:
-    assert driven(cluster_of(1), SMALL, speeds({})) == []
+    assert tournament(cluster_of(1), SMALL, speeds({})) == []
 
 
 def stalling(counts: Mapping[str, tuple[float, ...]]) -> Answer:
@@ -117,8 +80,8 @@ def stalling(counts: Mapping[str, tuple[float, ...]]) -> Answer:
 
 def test_pairs_that_stall_are_measured_again_twice_and_a_single_stall_is_no_reason() -> None:
     answer = stalling({"n00~n02": (3.0,), "n01~n02": (2.0,), "n02~n03": (4.0,), "n00~n01": (1.0,)})
-    again = pairs_of(driven(cluster_of(4), SMALL, answer), attempt=2)
-    plain = pairs_of(driven(cluster_of(4), SMALL, speeds({})), attempt=2)
+    again = pairs_of(tournament(cluster_of(4), SMALL, answer), attempt=2)
+    plain = pairs_of(tournament(cluster_of(4), SMALL, speeds({})), attempt=2)
     assert {pair: again[pair] for pair in ("n00~n02", "n01~n02", "n02~n03")} == dict.fromkeys(
         ("n00~n02", "n01~n02", "n02~n03"), 2
     )
@@ -127,18 +90,18 @@ def test_pairs_that_stall_are_measured_again_twice_and_a_single_stall_is_no_reas
 
 def test_of_many_pairs_that_stall_with_one_node_a_few_are_measured_again() -> None:
     answer = stalling({f"n{other:02d}~n15": (5.0, 5.0, 5.0) for other in range(15)})
-    again = pairs_of(driven(cluster_of(16), SMALL, answer), attempt=2)
+    again = pairs_of(tournament(cluster_of(16), SMALL, answer), attempt=2)
     assert sum(pair.endswith("n15") for pair in again) == 3
 
 
 def test_a_healthy_cluster_is_measured_again_only_to_tell_alone_from_together() -> None:
-    again = pairs_of(driven(cluster_of(6), SMALL, speeds({})), attempt=2)
+    again = pairs_of(tournament(cluster_of(6), SMALL, speeds({})), attempt=2)
     assert set(again.values()) == {2}
     assert len(again) == 3
 
 
 def test_a_slow_node_meets_two_good_partners_again_alone() -> None:
-    rounds = driven(cluster_of(6), SMALL, speeds({"n04": 0.5}))
+    rounds = tournament(cluster_of(6), SMALL, speeds({"n04": 0.5}))
     later = [trials for trials in rounds if any(trial.attempt > 1 for trial in trials)]
     assert all(len(trials) == 1 for trials in later), "retests are alone on the fabric"
     again = pairs_of(rounds, attempt=2)
@@ -148,14 +111,14 @@ def test_a_slow_node_meets_two_good_partners_again_alone() -> None:
 
 
 def test_a_slow_link_is_measured_again_and_each_of_its_ends_with_another() -> None:
-    again = pairs_of(driven(cluster_of(6), SMALL, speeds({"n01~n04": 0.5})), attempt=2)
+    again = pairs_of(tournament(cluster_of(6), SMALL, speeds({"n01~n04": 0.5})), attempt=2)
     assert again["n01~n04"] == 2
     for node in ("n01", "n04"):
         assert [subject for subject in again if node in subject and subject != "n01~n04"]
 
 
 def test_a_retest_names_the_trial_that_it_repeats() -> None:
-    rounds = driven(cluster_of(4), SMALL, speeds({"n03": 0.5}))
+    rounds = tournament(cluster_of(4), SMALL, speeds({"n03": 0.5}))
     again = [trial for trials in rounds for trial in trials if trial.attempt > 1]
     assert again
     assert all(trial.retest_of == f"{trial.params['subject']}#1" for trial in again)
@@ -163,12 +126,12 @@ def test_a_retest_names_the_trial_that_it_repeats() -> None:
 
 def test_retests_are_limited() -> None:
     few = dataclasses.replace(SMALL, most_retests=4)
-    assert pairs_of(driven(cluster_of(6), few, speeds({"n04": 0.5})), attempt=2).total() == 4
+    assert pairs_of(tournament(cluster_of(6), few, speeds({"n04": 0.5})), attempt=2).total() == 4
 
 
 def test_many_nodes_meet_a_few_partners_each() -> None:
     sampled = dataclasses.replace(SMALL, round_robin_up_to=8)
-    met = pairs_of(driven(cluster_of(20, ranks=1), sampled, speeds({})), attempt=1)
+    met = pairs_of(tournament(cluster_of(20, ranks=1), sampled, speeds({})), attempt=1)
     assert len(met) < 20 * 19 / 2 / 2
     partners = Counter(node for subject in met for node in subject.split("~"))
     assert min(partners[f"n{index:02d}"] for index in range(20)) >= 3
@@ -177,12 +140,12 @@ def test_many_nodes_meet_a_few_partners_each() -> None:
 def test_what_a_sampled_tournament_leaves_open_is_measured() -> None:
     """n00 and n01 have one fast partner among them; whom else they meet decides."""
     sampled = dataclasses.replace(SMALL, round_robin_up_to=1)
-    rounds = driven(cluster_of(4), sampled, speeds({"n00": 0.5}))
+    rounds = tournament(cluster_of(4), sampled, speeds({"n00": 0.5}))
     assert [subject for subject in pairs_of(rounds, attempt=2) if "n00" in subject]
 
 
 def test_the_whole_cluster_then_half_of_it_then_a_quarter() -> None:
-    rounds = driven(cluster_of(9), SMALL, speeds({}))
+    rounds = tournament(cluster_of(9), SMALL, speeds({}))
     whole = [trial for trials in rounds for trial in trials if trial.params["subject"] == "cluster"]
     assert [trial.params["key"]["nodes"] for trial in whole] == [9, 4, 2]
     assert [len(trial.ranks) for trial in whole] == [18, 8, 4]
@@ -190,7 +153,7 @@ def test_the_whole_cluster_then_half_of_it_then_a_quarter() -> None:
 
 def test_fewer_ranks_a_node_can_be_taken() -> None:
     one_each = dataclasses.replace(SMALL, ranks_a_node=1)
-    rounds = driven(cluster_of(3, ranks=4), one_each, speeds({}))
+    rounds = tournament(cluster_of(3, ranks=4), one_each, speeds({}))
     assert {len(trial.ranks) for trials in rounds[:3] for trial in trials} == {2}
 
 
@@ -204,7 +167,7 @@ def test_a_node_that_fails_does_not_cost_the_others_their_pairs(how: str) -> Non
             return WorkerLost(subjects=("n02",))
         return Raised(subject="n02/slot0", message="x") if how == "raised" else TimedOut(subjects=("n02/slot0",))
 
-    rounds = driven(cluster_of(8), SMALL, answer)
+    rounds = tournament(cluster_of(8), SMALL, answer)
     met = pairs_of(rounds, attempt=1)
     wanted = {f"n{a:02d}~n{b:02d}" for a, b in combinations([0, 1, 3, 4, 5, 6, 7], 2)}
     assert wanted <= met.keys()
@@ -217,12 +180,12 @@ def test_values_that_are_none_are_no_bandwidth() -> None:
         bad = float("nan") if "n01" in trial.params["subject"] else 0.0
         return Finished(readings=tuple(reading(f.metric, f.subject, [bad], **f.params) for f in trial.fills))
 
-    assert pairs_of(driven(cluster_of(3), SMALL, answer), attempt=2).total() == 0
+    assert pairs_of(tournament(cluster_of(3), SMALL, answer), attempt=2).total() == 0
 
 
 def test_two_ranks_of_two_nodes_bring_what_was_announced_and_sum_right() -> None:
     cluster = cluster_of(2, ranks=1)
-    trials = [trials[0] for trials in driven(cluster, SMALL, lambda _: Finished(readings=()))]
+    trials = [trials[0] for trials in tournament(cluster, SMALL, lambda _: Finished(readings=()))]
     assert [trial.params["subject"] for trial in trials] == ["n00~n01", "cluster"]
     brought = gang(trials, [rank.subject for rank in cluster.ranks], "/tmp")
     for trial, readings in zip(trials, brought, strict=True):
@@ -235,9 +198,9 @@ def test_two_ranks_of_two_nodes_bring_what_was_announced_and_sum_right() -> None
 
 
 def test_only_accelerators_ask_nccl_for_its_settings() -> None:
-    on_cuda = driven(cluster_of(2, device="cuda"), SMALL, speeds({}))[0][0]
+    on_cuda = tournament(cluster_of(2, device="cuda"), SMALL, speeds({}))[0][0]
     assert on_cuda.env["NCCL_DEBUG_FILE"].startswith("/scratch/")
-    assert driven(cluster_of(2), SMALL, speeds({}))[0][0].env == {}
+    assert tournament(cluster_of(2), SMALL, speeds({}))[0][0].env == {}
 
 
 @pytest.mark.parametrize(
