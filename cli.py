@@ -11,6 +11,7 @@ import click
 
 from . import __version__
 from .commands.arguments import EXIT_CODES
+from .commands.bundle import bundle
 from .commands.doctor import doctor
 from .commands.explain import explain
 from .commands.export import export
@@ -20,7 +21,7 @@ from .commands.run import run
 from .commands.score import score
 from .commands.verify import verify
 
-COMMANDS = (run, score, report, verify, doctor, explain, export, launch)
+COMMANDS = (run, score, report, verify, doctor, explain, export, launch, bundle)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXIT_CODES)

@@ -15,10 +15,12 @@ from typing import Any
 from msgspec import Struct
 
 from ..evidence import AnyReading, RunError
+from .bundle import Bundle
+from .bundle_main import UNLIKE
 from .desk import Desk
 from .identity import Identity, new_identity
 from .node import NodeConfig, abort_here, call_here, one_line, perform_here, prepare_here
-from .node_main import UNLIKE, Summons
+from .node_main import Summons
 from .orders import Part, PartResult, Prepared, RankResult, Warmth
 from .outcomes import merged
 from .slots import WARM_WITHIN_S
@@ -109,12 +111,15 @@ class ControlPlane:
         """Start this machine's node worker. It is told over stdin what to be, and prints to `log`."""
         self._started.start_local(self._summons(node, host=self._host), log)
 
-    def start_by_ssh(self, node: NodeConfig, ssh: Ssh, log: Path, software: Mapping[str, str]) -> None:
+    def start_by_ssh(
+        self, node: NodeConfig, ssh: Ssh, log: Path, software: Mapping[str, str], bundle: Bundle | None = None
+    ) -> None:
         """Start a node's worker by ssh to the host of its name, told over ssh's stdin.
 
-        `software` is what the node's must be like, by name; else it does not join.
+        `software` is what the node's must be like, by name; else it does not join. With a bundle it runs from that,
+        and this waits until the node has taken it in.
         """
-        self._started.start_by_ssh(self._summons(node, software=dict(software)), ssh, log)
+        self._started.start_by_ssh(self._summons(node, software=dict(software)), ssh, log, bundle)
 
     def open_desk(self, nodes: Iterable[NodeConfig], software: Mapping[str, str]) -> Desk:
         """Open the desk where these nodes, which a scheduler starts, fetch their summons. Raises RunError."""

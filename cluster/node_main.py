@@ -19,13 +19,13 @@ from msgspec import Struct
 
 from .. import __version__
 from . import dask_settings
+from .bundle_main import UNLIKE
 from .identity import Identity
 from .network import address_towards, host_and_port, interface_of
 from .node import Beside, NodeConfig, NodeKeeper, install
 
 SILENT_FOR_S = 30.0
 _ASK_EVERY_S = 5.0
-UNLIKE = "unlike the head: "
 
 
 class Summons(Struct, frozen=True, kw_only=True):

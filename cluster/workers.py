@@ -10,7 +10,9 @@ from pathlib import Path
 
 import msgspec
 
+from .bundle import Bundle
 from .node_main import Summons
+from .pushing import push, push_words
 from .ssh import Ssh
 
 _END_WITHIN_S = 8.0
@@ -39,11 +41,15 @@ class Workers:
         """Start this machine's worker. It is told over stdin what to be, and prints to `log`."""
         self._start([sys.executable, *_WORKER], summons, log, {**os.environ, **_QUIET})
 
-    def start_by_ssh(self, summons: Summons, ssh: Ssh, log: Path) -> None:
-        """Start a worker on the host of its node's name, with the same summons over ssh's stdin."""
+    def start_by_ssh(self, summons: Summons, ssh: Ssh, log: Path, bundle: Bundle | None = None) -> None:
+        """Start a worker on the host of its node's name, with the same summons over ssh's stdin.
+
+        With a bundle, that goes before it, and this waits until the node has it; several threads may do so at once.
+        """
         carried = {name: value for name, value in os.environ.items() if name.startswith(_CARRIED)}
         summons = msgspec.structs.replace(summons, env={**carried, **_QUIET})
-        self._start(ssh.command(summons.node.name, _WORKER), summons, log, None)
+        words = [*push_words(bundle), *_WORKER] if bundle else _WORKER
+        self._start(ssh.command(summons.node.name, words), summons, log, None, first=bundle.path if bundle else None)
 
     def ended(self, name: str) -> bool:
         """Whether a worker that was started has ended."""
@@ -54,7 +60,7 @@ class Workers:
         if not self.ended(name):
             return ""
         lines = self._logs[name].read_text("utf-8", "replace").strip().splitlines()
-        return lines[-1][:300] if lines else "its worker ended at once"
+        return _with_remedy(lines[-1][:300]) if lines else "its worker ended at once"
 
     def end(self) -> None:
         """Wait a few seconds for all to end, as their scheduler has told them to, then kill the rest."""
@@ -65,7 +71,14 @@ class Workers:
                 continue
             process.kill()  # its ranks die with it
 
-    def _start(self, command: list[str], summons: Summons, log: Path, env: Mapping[str, str] | None) -> None:
+    def _start(
+        self,
+        command: list[str],
+        summons: Summons,
+        log: Path,
+        env: Mapping[str, str] | None,
+        first: Path | None = None,
+    ) -> None:
         with log.open("ab") as out:
             process = subprocess.Popen(
                 command,
@@ -75,8 +88,11 @@ class Workers:
                 env=env,
                 start_new_session=True,  # a Ctrl-C at the terminal is for the head, which ends the nodes in order
             )
-        assert process.stdin is not None
-        with contextlib.suppress(BrokenPipeError), process.stdin as stdin:
-            stdin.write(msgspec.json.encode(summons))
         self._processes[summons.node.name] = process
         self._logs[summons.node.name] = log
+        push(process, first, msgspec.json.encode(summons))
+
+
+def _with_remedy(said: str) -> str:
+    """What a node said last, and what to do where it lacks our packages."""
+    return f"{said} (run --bundle auto brings what is missing)" if "No module named" in said else said

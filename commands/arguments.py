@@ -24,7 +24,13 @@ REMOTE_PYTHON = click.option(
     "--remote-python",
     default=None,
     metavar="COMMAND",
-    help="With --hosts: what starts Python with hwlottery on the nodes. [default: the path of the one here]",
+    help="With --hosts: what starts Python on the nodes. [default: the path of the one here; python3 with --bundle]",
+)
+BUNDLE = click.option(
+    "--bundle",
+    default=None,
+    metavar="FILE|auto",
+    help="With --hosts: bring hwlottery to nodes that have none, over their torch, and remove it again. auto makes it.",
 )
 LISTEN = click.option(
     "--listen",

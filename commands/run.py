@@ -1,5 +1,6 @@
 """run: measure, judge, and write the report."""
 
+import contextlib
 import sys
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import click
 
 from .answers import console, judge, one_line_errors
-from .arguments import EXIT_CODES, LISTEN, REMOTE_PYTHON, RUN, SSH, number
+from .arguments import BUNDLE, EXIT_CODES, LISTEN, REMOTE_PYTHON, RUN, SSH, number
 
 TIERS = ("bare-root", "bare", "vm-root", "vm", "container-root", "container")
 
@@ -63,6 +64,7 @@ TIERS = ("bare-root", "bare", "vm-root", "vm", "container-root", "container")
 )
 @SSH
 @REMOTE_PYTHON
+@BUNDLE
 @LISTEN
 @click.option(
     "--join-within",
@@ -118,21 +120,37 @@ def run(
     listen: str | None,
     join_within: float,
     allow_unlike: bool,
+    bundle: str | None,
     **wishes: Any,
 ) -> None:
     """Measure this machine, or the nodes of --hosts; judge, and write the report.
 
     Any verdict is an answer: the exit code says which. Everything measured is kept in the run directory.
     """
-    with one_line_errors():
+    with one_line_errors(), contextlib.ExitStack() as stack:
         from ..probes.profiles import load_profile
-        from ..runner.command import Options, attended, reach_from, run_new, run_on, show_plan, within_step
+        from ..runner.command import (
+            Options,
+            attended,
+            bundle_for,
+            reach_from,
+            run_new,
+            run_on,
+            show_plan,
+            within_step,
+        )
         from ..scoring import document_for
 
         if not dry_run and attended(wishes["hosts"], join_within):
             return
+        carried = stack.enter_context(bundle_for(None if dry_run else bundle, wishes["hosts"], resume))
         reach = reach_from(
-            ssh=ssh, remote_python=remote_python, listen=listen, join_within=join_within, allow_unlike=allow_unlike
+            ssh=ssh,
+            remote_python=remote_python,
+            listen=listen,
+            join_within=join_within,
+            allow_unlike=allow_unlike,
+            bundle=carried,
         )
         if not dry_run:
             reach = within_step(reach, wishes["hosts"])

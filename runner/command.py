@@ -1,7 +1,10 @@
 """From the options of `hwlottery run` to a run, a resume, or the plan of one."""
 
+import contextlib
 import socket
 import sys
+import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -9,6 +12,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from ..cluster.bundle import Bundle, default_name, load_bundle, make_bundle
 from ..cluster.slurm import allocation, take_identity
 from ..cluster.ssh import make_ssh
 from ..evidence import Document, RunError, Tier
@@ -94,6 +98,23 @@ def advice_for(
     return examine_hosts(hosts, reach_from(ssh=ssh, remote_python=remote_python, listen=listen), scratch.absolute())
 
 
+@contextlib.contextmanager
+def bundle_for(given: str | None, hosts: str | None, resumed: Path | None) -> Iterator[Bundle | None]:
+    """The bundle of a file, or with "auto" one made for this run alone, for nodes with a Python as here.
+
+    Raises RunError where it is damaged or cannot be made, and where nodes are not reached by ssh.
+    """
+    if given is None:
+        yield None
+    elif hosts is None and resumed is None:
+        raise RunError("--bundle goes with --hosts (inside Slurm: hwlottery launch slurm --bundle FILE)")
+    elif given != "auto":
+        yield load_bundle(Path(given))
+    else:
+        with tempfile.TemporaryDirectory(prefix="hwlottery-bundle-") as folder:
+            yield make_bundle(Path(folder) / default_name())
+
+
 def reach_from(
     *,
     ssh: str | None,
@@ -101,10 +122,12 @@ def reach_from(
     listen: str | None,
     join_within: float = LOCAL_JOIN_S,
     allow_unlike: bool = False,
+    bundle: Bundle | None = None,
 ) -> Reach:
     """How nodes are reached, from the options. Raises RunError for what a shell could not split."""
     return Reach(
-        ssh=make_ssh(ssh, remote_python, sys.executable),
+        ssh=make_ssh(ssh, remote_python, "python3" if bundle else sys.executable),
+        bundle=bundle,
         listen=listen,
         join_within_s=join_within,
         allow_unlike=allow_unlike,

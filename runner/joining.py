@@ -4,11 +4,13 @@ import contextlib
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..cluster import Cluster, Node
+from ..cluster.bundle import Bundle
+from ..cluster.bundle_main import UNLIKE
 from ..cluster.clocks import ClockReading, ask, clock_here, offsets
 from ..cluster.control import ControlPlane, NodeLost
 from ..cluster.desk import Arrival, fetch_summons
@@ -16,7 +18,7 @@ from ..cluster.identity import Identity
 from ..cluster.local import LAUNCHER, promised_here
 from ..cluster.network import address_towards, host_and_port
 from ..cluster.node import NodeConfig
-from ..cluster.node_main import UNLIKE, own_software, unlike
+from ..cluster.node_main import own_software, unlike
 from ..cluster.slurm import Allocation, address_of, take_identity
 from ..cluster.ssh import Ssh, node_set, own_address
 from ..cluster.workers import attend
@@ -39,6 +41,7 @@ from ..evidence.writing import file_of, now
 LOCAL_JOIN_S = 60.0
 LOCAL, SSH, SLURM = "local", "ssh", "slurm"
 _CLOCK_S = 10.0
+_STARTED_AT_ONCE = 32
 _CLOCKS_AT_ONCE = 8  # more would wait for each other at the head, and say less
 # Logs and events of several nodes are put in order by their times: a second more and the order is wrong.
 MOST_CLOCK_OFFSET_S = 1.0
@@ -47,7 +50,7 @@ MOST_CLOCK_OFFSET_S = 1.0
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reach:
     """How nodes are reached: by which ssh, or as tasks of which Slurm step; where they find the head, how long they may
-    take to join, and whether their software may differ from the head's."""
+    take to join, whether their software may differ from the head's, and the bundle that brings it to them."""
 
     ssh: Ssh = field(default_factory=lambda: Ssh(python=(sys.executable,)))
     listen: str | None = None
@@ -55,6 +58,7 @@ class Reach:
     allow_unlike: bool = False
     step: Allocation | None = None
     identity: Identity | None = None
+    bundle: Bundle | None = None
 
     @property
     def software(self) -> dict[str, str]:
@@ -115,24 +119,52 @@ def plane_for(header: RunHeader, reach: Reach) -> ControlPlane:
 
 
 def join(
-    plane: ControlPlane, header: RunHeader, cluster: Cluster, reach: Reach, log_of: Callable[[str], Path]
+    plane: ControlPlane,
+    header: RunHeader,
+    cluster: Cluster,
+    reach: Reach,
+    *,
+    log_of: Callable[[str], Path],
+    tell: Callable[[str], None],
 ) -> tuple[str, ...]:
-    """Start each promised node's worker and wait for them; the nodes that are here.
+    """Start each promised node's worker and wait for them; the nodes that are here. `tell` hears how far that is.
 
     The others are in `plane.lost`, with the reason. Raises RunError where software differs and may not.
     """
     names = tuple(node.name for node in cluster.nodes)
     configs = [_config(node, header, cluster.device) for node in cluster.nodes]
     with contextlib.ExitStack() as stack:
+        if header.launcher.name == SSH:
+            _start_by_ssh(plane, configs, reach, log_of, tell)
         for config in configs:
-            log = log_of(f"node-{config.name}.log")
-            if header.launcher.name == SSH:
-                plane.start_by_ssh(config, reach.ssh, log, reach.software)
-            elif reach.step is None or config.name == reach.step.node:
-                plane.start_local(config, log)
+            if header.launcher.name == LOCAL or (reach.step and config.name == reach.step.node):
+                plane.start_local(config, log_of(f"node-{config.name}.log"))
         if header.launcher.name == SLURM:
             stack.enter_context(plane.open_desk(configs, reach.software))
         return plane.wait_joined(names, reach.join_within_s)
+
+
+def _start_by_ssh(
+    plane: ControlPlane,
+    configs: list[NodeConfig],
+    reach: Reach,
+    log_of: Callable[[str], Path],
+    tell: Callable[[str], None],
+) -> None:
+    """Start the workers of all nodes at once. A node that does not take the bundle says so when it fails to join."""
+
+    def start(config: NodeConfig) -> None:
+        log = log_of(f"node-{config.name}.log")
+        plane.start_by_ssh(config, reach.ssh, log, reach.software, reach.bundle)
+
+    pool = ThreadPoolExecutor(max_workers=min(_STARTED_AT_ONCE, len(configs)), thread_name_prefix="start")
+    try:
+        for done, started in enumerate(as_completed([pool.submit(start, config) for config in configs]), start=1):
+            started.result()
+            if reach.bundle and (done == len(configs) or done % (len(configs) // 8 + 1) == 0):
+                tell(f"{reach.bundle.size / 1e6:.0f} MB bundle sent to {done} of {len(configs)} nodes")
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _config(node: Node, header: RunHeader, device: Device) -> NodeConfig:

@@ -91,7 +91,12 @@ class Session:
 
     def _join(self, plane: ControlPlane) -> None:
         """Start each promised node's worker, learn what it is, and open the run's segment."""
-        here = join(plane, self.writer.header, self._promised_cluster(), self.reach, self.writer.log_path)
+        cluster, log_of = self._promised_cluster(), self.writer.log_path
+
+        def tell(doing: str) -> None:
+            self._tell(doing=doing)
+
+        here = join(plane, self.writer.header, cluster, self.reach, log_of=log_of, tell=tell)
         found: dict[str, Identified] = self._asked(plane, here, identify_here)
         self._open_segment(found)
         self._write(

@@ -1,0 +1,260 @@
+"""The bundle: one file that brings hwlottery onto nodes that have none, and no registry within reach.
+
+A zip that Python runs (cluster.bundle_main says how), with a manifest and wheels: ours, and those of its dependencies
+without torch, in the versions that are installed here.
+"""
+
+import hashlib
+import importlib.metadata
+import platform
+import re
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from .. import __version__
+from ..evidence import RunError
+from .own_wheel import own_wheel, run_pip
+
+# What a node's worker, its ranks and its sensors import; pyproject.toml has their versions. All else is the head's.
+NODE = ("distributed", "msgspec", "numpy", "nvidia-ml-py", "pebble", "psutil")
+IMAGE_S_OWN = "torch"
+# The image's numpy is what its torch was built with: ours is for an image that has none.
+_UNLESS = {"numpy": "numpy"}
+
+_FORMAT = 1
+_FETCH_WITHIN_S = 900.0
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+_MOST_MANIFEST = 1 << 20
+_WHEEL_NAME = re.compile(r"[A-Za-z0-9_.+-]+\.whl")
+_PLATFORM = re.compile(r"manylinux_2_(?P<glibc>\d+)_(?P<machine>\w+)")
+# manylinux's earlier names, by the glibc that they mean.
+_OLD_NAMES = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}
+
+
+class Wheel(Struct, frozen=True, kw_only=True):
+    """A wheel of a bundle. `unless` is a module that, where the node's image has it, is kept in the wheel's place."""
+
+    file: str
+    name: str
+    version: str
+    sha256: str
+    unless: str | None = None
+
+
+class Manifest(Struct, frozen=True, kw_only=True):
+    """What a bundle holds and where it fits. `head` says that it holds what the head of a run needs, too."""
+
+    format: int
+    hwlottery: str
+    python: str
+    platform: str
+    machine: str
+    head: bool
+    wheels: tuple[Wheel, ...]
+
+
+class Bundle(Struct, frozen=True, kw_only=True):
+    """A bundle that was found whole. `size` in bytes."""
+
+    path: Path
+    manifest: Manifest
+    size: int
+    sha256: str
+
+
+def default_platform() -> str:
+    """Machines as this one, with a glibc as old as 2.28 (Debian 10, RHEL 8, Ubuntu 20.04)."""
+    return f"manylinux_2_28_{platform.machine()}"
+
+
+def default_name(python: str | None = None, where: str | None = None, *, head: bool = False) -> str:
+    """The name of a bundle's file, which tells what it is for."""
+    part = "-head" if head else ""
+    return f"hwlottery{part}-{__version__}-py{python or _own_python()}-{where or default_platform()}.pyz"
+
+
+def make_bundle(output: Path, *, python: str | None = None, where: str | None = None, head: bool = False) -> Bundle:
+    """Make a bundle for nodes with this Python ("3.12") and platform; by default those here.
+
+    With `head` it holds what the head needs, too: for a run inside a scheduler, whose head is one of the nodes.
+    Raises RunError where something is not to be had.
+    """
+    python, where = python or _own_python(), where or default_platform()
+    platforms = platforms_of(where)
+    if not re.fullmatch(r"3\.\d+", python):
+        raise RunError(f"--python {python}: give a version such as 3.12")
+    with tempfile.TemporaryDirectory(prefix="hwlottery-bundle-") as place:
+        folder = Path(place)
+        own = own_wheel(folder)
+        _fetch(_requirements(own, head=head), folder, python, platforms)
+        wheels = tuple(_wheel(file) for file in sorted(folder.glob("*.whl")))
+        manifest = Manifest(
+            format=_FORMAT,
+            hwlottery=_version_of(own),
+            python=python,
+            platform=where,
+            machine=platforms[0].split("_", 3)[3],
+            head=head,
+            wheels=wheels,
+        )
+        _write(output, manifest, folder)
+    return load_bundle(output)
+
+
+def _own_python() -> str:
+    return f"{sys.version_info[0]}.{sys.version_info[1]}"
+
+
+def platforms_of(name: str) -> list[str]:
+    """The platform tags that fit a platform: its own and those of each older glibc. Raises RunError."""
+    found = _PLATFORM.fullmatch(name)
+    if found is None:
+        raise RunError(f"--platform {name}: give one such as {default_platform()} or manylinux_2_28_aarch64")
+    machine, newest = found["machine"], int(found["glibc"])
+    tags = []
+    for glibc in range(newest, 4, -1):
+        tags.append(f"manylinux_2_{glibc}_{machine}")
+        if glibc in _OLD_NAMES:
+            tags.append(f"{_OLD_NAMES[glibc]}_{machine}")
+    return tags
+
+
+def _requirements(own: Path, *, head: bool) -> list[str]:
+    """What the wheel itself says that it requires, without torch: all for a head, else what nodes import."""
+    from packaging.requirements import Requirement
+    from packaging.utils import canonicalize_name
+
+    wanted = {canonicalize_name(name) for name in NODE}
+    stated = (Requirement(text) for text in _metadata(own).get_all("Requires-Dist") or ())
+    always = [requirement for requirement in stated if "extra" not in str(requirement.marker)]
+    return [
+        str(requirement)
+        for requirement in always
+        if (name := canonicalize_name(requirement.name)) != IMAGE_S_OWN and (head or name in wanted)
+    ]
+
+
+def _fetch(requirements: list[str], folder: Path, python: str, platforms: list[str]) -> None:
+    """Fetch wheels until none is missing. pip reads conditions on the Python version as of the Python that it runs in,
+    so for another one what it left out is asked for by name."""
+    fits = ["--python-version", python, "--implementation", "cp", *(f"--platform={name}" for name in platforms)]
+    pins = folder / "constraints.txt"
+    pins.write_text("".join(f"{line}\n" for line in _installed()))
+    asked: set[str] = set()
+    while missing := [text for text in requirements if text not in asked]:
+        words = ("--only-binary=:all:", "--dest", str(folder), "--constraint", str(pins), *fits, *missing)
+        run_pip("download", *words, within_s=_FETCH_WITHIN_S)
+        asked.update(missing)
+        requirements = list(unmet(folder, python))
+    pins.unlink()
+
+
+def _installed() -> Iterator[str]:
+    """What is installed here, as pins: head and nodes must understand each other. Local versions are on no index."""
+    for found in importlib.metadata.distributions():
+        name, version = found.metadata["Name"], found.version
+        if name and name.lower() not in ("hwlottery", IMAGE_S_OWN) and "+" not in version:
+            yield f"{name}=={version}"
+
+
+def unmet(folder: Path, python: str) -> Iterator[str]:
+    """What the fetched wheels require for this Python, and none of them is."""
+    from packaging.requirements import Requirement
+    from packaging.utils import canonicalize_name
+
+    files = [file for file in folder.glob("*.whl") if not file.name.startswith("hwlottery-")]
+    here = {canonicalize_name(file.name.partition("-")[0]) for file in files}
+    target = {"python_version": python, "python_full_version": f"{python}.0", "extra": ""}
+    for file in files:
+        for requirement in map(Requirement, _metadata(file).get_all("Requires-Dist") or ()):
+            applies = requirement.marker is None or requirement.marker.evaluate(target)
+            if applies and canonicalize_name(requirement.name) not in here:
+                requirement.marker = None
+                yield str(requirement)
+
+
+def _metadata(wheel: Path) -> importlib.metadata.PackageMetadata:
+    with zipfile.ZipFile(wheel) as opened:
+        (name,) = (name for name in opened.namelist() if re.fullmatch(r"[^/]+\.dist-info/METADATA", name))
+        text = opened.read(name).decode()
+    from email import message_from_string
+
+    found: importlib.metadata.PackageMetadata = message_from_string(text)  # type: ignore[assignment]  # it is a Message
+    return found
+
+
+def _version_of(wheel: Path) -> str:
+    return wheel.name.split("-")[1]
+
+
+def _wheel(file: Path) -> Wheel:
+    name = file.name.partition("-")[0]
+    sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
+    return Wheel(file=file.name, name=name, version=_version_of(file), sha256=sha256, unless=_UNLESS.get(name))
+
+
+def _write(output: Path, manifest: Manifest, folder: Path) -> None:
+    """Write the file whole or not at all. The same wheels give the same bytes."""
+    main = Path(__file__).with_name("bundle_main.py").read_bytes()
+    own = [("__main__.py", main), ("manifest.json", msgspec.json.format(msgspec.json.encode(manifest)))]
+    part = output.with_name(f"{output.name}.part")
+    try:
+        with zipfile.ZipFile(part, "w") as out:
+            for name, content in own:
+                out.writestr(zipfile.ZipInfo(name, _EPOCH), content)
+            for wheel in manifest.wheels:
+                out.writestr(zipfile.ZipInfo(f"wheels/{wheel.file}", _EPOCH), (folder / wheel.file).read_bytes())
+        part.replace(output)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise RunError(f"{output}: {error.strerror}") from error
+
+
+def load_bundle(path: Path) -> Bundle:
+    """A bundle, each wheel checked against its manifest. Raises RunError, one line, where it is none or damaged."""
+    try:
+        with zipfile.ZipFile(path) as opened:
+            manifest = _manifest(opened)
+            damaged = list(_damaged(opened, manifest.wheels))
+        with path.open("rb") as whole:
+            digest = hashlib.file_digest(whole, "sha256")
+        size = path.stat().st_size
+    except OSError as error:
+        raise RunError(f"{path}: {error.strerror}") from error
+    except (zipfile.BadZipFile, KeyError, ValueError, NotImplementedError, RuntimeError, EOFError) as error:
+        raise RunError(f"{path} is no whole bundle ({error}): make it again with hwlottery bundle") from None
+    if damaged:
+        raise RunError(f"{path} is damaged ({', '.join(damaged[:3])}): make it again with hwlottery bundle")
+    if manifest.hwlottery != __version__:
+        raise RunError(f"{path} is of hwlottery {manifest.hwlottery}, and this is {__version__}: make it again")
+    return Bundle(path=path, manifest=manifest, size=size, sha256=digest.hexdigest())
+
+
+def _manifest(opened: zipfile.ZipFile) -> Manifest:
+    """Raises KeyError, or ValueError (as msgspec's errors are)."""
+    if opened.getinfo("manifest.json").file_size > _MOST_MANIFEST:
+        raise ValueError("its manifest is too large")
+    manifest = msgspec.json.decode(opened.read("manifest.json"), type=Manifest)
+    if manifest.format != _FORMAT:
+        raise ValueError(f"its format is {manifest.format}, not {_FORMAT}")
+    return manifest
+
+
+def _damaged(opened: zipfile.ZipFile, wheels: Iterable[Wheel]) -> Iterator[str]:
+    """Files that are not what the manifest says. Stored ones alone: nothing unpacks to more than the file's size."""
+    expected = {"__main__.py", "manifest.json", *(f"wheels/{wheel.file}" for wheel in wheels)}
+    yield from sorted(set(opened.namelist()) ^ expected)
+    own = Path(__file__).with_name("bundle_main.py").read_bytes()
+    if opened.getinfo("__main__.py").file_size != len(own) or opened.read("__main__.py") != own:
+        yield "__main__.py"
+    for wheel in wheels:
+        item = opened.getinfo(f"wheels/{wheel.file}")
+        plain = _WHEEL_NAME.fullmatch(wheel.file) and item.compress_type == zipfile.ZIP_STORED
+        if not plain or hashlib.sha256(opened.read(item)).hexdigest() != wheel.sha256:
+            yield wheel.file
