@@ -17,7 +17,7 @@ from msgspec import Struct
 from ..evidence import AnyReading, RunError
 from .bundle import Bundle
 from .bundle_main import UNLIKE
-from .desk import Desk
+from .desk import Answer, Arrival, Desk
 from .identity import Identity, new_identity
 from .node import NodeConfig, abort_here, call_here, one_line, perform_here, prepare_here
 from .node_main import Summons
@@ -122,9 +122,21 @@ class ControlPlane:
         self._started.start_by_ssh(self._summons(node, software=dict(software)), ssh, log, bundle)
 
     def open_desk(self, nodes: Iterable[NodeConfig], software: Mapping[str, str]) -> Desk:
-        """Open the desk where these nodes, which a scheduler starts, fetch their summons. Raises RunError."""
+        """Open the desk where these nodes, which a launcher starts, fetch their summons. Raises RunError."""
         summons = {node.name: self._summons(node, software=dict(software)) for node in nodes}
-        return Desk(self._identity, self._host, summons.get, self._refused.__setitem__)
+
+        def answer(arrival: Arrival, _: str) -> Answer:
+            if arrival.name not in summons:
+                return Answer(refused=f"{arrival.name} is not a node of this run, or came too late")
+            if arrival.refuses:
+                self.count_out(arrival.name, arrival.refuses[:500])
+            return Answer(summons=summons[arrival.name])
+
+        return Desk(self._identity, self._host, answer)
+
+    def count_out(self, node: str, why: str) -> None:
+        """Do not wait for a node that is known not to join."""
+        self._refused[node] = why
 
     def _summons(self, node: NodeConfig, **more: Any) -> Summons:
         return Summons(scheduler=self._cluster.scheduler_address, identity=self._identity, node=node, **more)

@@ -1,13 +1,23 @@
 """The TLS identity of a run: made anew for each, it is what lets a node's worker in.
 
 The scheduler runs any code that is sent to it, so without an identity nothing listens. The identity travels over
-stdin; never on a command line, in a log or in the run directory.
+stdin, or a launcher brings it in an environment variable or a file; never on a command line, in a log or in the run
+directory.
 """
 
+import os
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct
+
+from ..evidence import RunError
+
+IDENTITY = "HWLOTTERY_IDENTITY"
+IDENTITY_FILE = "HWLOTTERY_IDENTITY_FILE"
+_IN_POD = "KUBERNETES_SERVICE_HOST"
 
 # A node whose clock is wrong shall join and be named: the certificate is valid long before and after its making.
 _VALID_AROUND = timedelta(days=400)
@@ -72,10 +82,49 @@ def _usage() -> Any:
     return x509.KeyUsage(digital_signature=True, key_cert_sign=True, **never)
 
 
+def take_identity(env: "os._Environ[str]" = os.environ) -> Identity:
+    """The run's identity as a launcher brought it; it is taken out of the environment, which child processes inherit.
+
+    Raises RunError where there is none, or where others may read its file: nothing listens without one.
+    """
+    given, file = env.pop(IDENTITY, None), env.pop(IDENTITY_FILE, None)
+    if given is None and file is not None:
+        given = _private(Path(file), in_pod=_IN_POD in env)
+    if given is None:
+        raise RunError(
+            f"no identity for this run, so nothing may listen: set {IDENTITY}, or {IDENTITY_FILE} to a file of mode "
+            "0600 that all nodes see (hwlottery launch slurm and kubernetes do; else python -m "
+            "hwlottery.cluster.identity makes one)"
+        )
+    try:
+        return msgspec.json.decode(given, type=Identity)
+    except msgspec.MsgspecError:
+        raise RunError(
+            f"{IDENTITY} or its file holds no identity: make one with python -m hwlottery.cluster.identity"
+        ) from None
+
+
+def forget_identity(env: "os._Environ[str]" = os.environ) -> None:
+    """Take an identity that nobody needs out of the environment, which child processes inherit."""
+    for name in (IDENTITY, IDENTITY_FILE):
+        env.pop(name, None)
+
+
+def _private(file: Path, *, in_pod: bool) -> str:
+    """What only this user may read. In a pod its group may too: that is the pod's own (fsGroup), and it gets Kubernetes
+    to add the group's right to every file of a Secret."""
+    try:
+        if file.stat().st_mode & (0o037 if in_pod else 0o077):
+            raise RunError(f"{file} may be read by others: chmod 600 {file}")
+        return file.read_text("utf-8")
+    except OSError as error:
+        raise RunError(f"{file}: {error.strerror}") from error
+    except UnicodeDecodeError:
+        return ""  # no identity, and said so
+
+
 if __name__ == "__main__":
     # For a job script: HWLOTTERY_IDENTITY=$(python -m hwlottery.cluster.identity). One line of JSON.
     import sys
-
-    import msgspec
 
     sys.stdout.write(msgspec.json.encode(new_identity()).decode() + "\n")

@@ -123,22 +123,14 @@ def run(
     bundle: str | None,
     **wishes: Any,
 ) -> None:
-    """Measure this machine, or the nodes of --hosts; judge, and write the report.
+    """Measure this machine, the nodes of --hosts, or those on which a launcher starts this; judge and report.
 
     Any verdict is an answer: the exit code says which. Everything measured is kept in the run directory.
     """
     with one_line_errors(), contextlib.ExitStack() as stack:
         from ..probes.profiles import load_profile
-        from ..runner.command import (
-            Options,
-            attended,
-            bundle_for,
-            reach_from,
-            run_new,
-            run_on,
-            show_plan,
-            within_step,
-        )
+        from ..runner.command import Options, bundle_for, reach_from, run_new, run_on, show_plan
+        from ..runner.launched import attended, say_where, within_launcher
         from ..scoring import document_for
 
         if not dry_run and attended(wishes["hosts"], join_within):
@@ -153,7 +145,7 @@ def run(
             bundle=carried,
         )
         if not dry_run:
-            reach = within_step(reach, wishes["hosts"])
+            reach = within_launcher(reach, wishes["hosts"])
         shown, command = console(as_json), ("hwlottery", *sys.argv[1:])
         if resume is not None:
             given = context.get_parameter_source
@@ -167,4 +159,5 @@ def run(
                 show_plan(options, shown, as_json=as_json)
                 return
             out = run_new(options, shown)
+        say_where(reach, out, shown)
     judge(out, None, as_json=as_json, with_report=True)

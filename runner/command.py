@@ -13,14 +13,14 @@ from rich.console import Console
 from rich.table import Table
 
 from ..cluster.bundle import Bundle, default_name, load_bundle, make_bundle
-from ..cluster.slurm import allocation, take_identity
 from ..cluster.ssh import make_ssh
 from ..evidence import Document, RunError, Tier
 from ..evidence.writing import now
 from ..probes import PROBES
 from ..probes.profiles import Profile
 from .advice import Advice
-from .joining import LOCAL, LOCAL_JOIN_S, Reach, attend_step, launcher_of
+from .joining import LOCAL, LOCAL_JOIN_S, Reach, launcher_of
+from .launched import counted
 from .live import Live, duration
 from .preview import Preview
 from .run import Request, plan_of, resume, start
@@ -59,30 +59,10 @@ def run_new(options: Options, console: Console) -> Path:
     if launcher.name != LOCAL:
         console.print(f"launcher {launcher.name}: {launcher.why}", markup=False, soft_wrap=True)
         console.print(f"run directory: {socket.gethostname()}:{request.out.absolute()}", markup=False, soft_wrap=True)
+        request = replace(request, reach=counted(request.reach, console))
     with Live(console) as show:
         start(request, show)
     return request.out
-
-
-def attended(hosts: str | None, join_within_s: float) -> bool:
-    """Where this is a task of a Slurm step that does not lead it: be its node until the run ends, and say so.
-
-    Raises RunError where the head is not found, or where no identity was given.
-    """
-    step = allocation() if hosts is None else None
-    if step is None or step.leads:
-        return False
-    if step.local_rank == 0:
-        attend_step(step, join_within_s)
-    else:
-        sys.stderr.write(f"hwlottery: one task a node is enough: task {step.rank} on {step.node} has nothing to do\n")
-    return True
-
-
-def within_step(reach: Reach, hosts: str | None) -> Reach:
-    """With the Slurm step that this process leads, and the identity its job has given. Raises RunError without one."""
-    step = allocation() if hosts is None else None
-    return reach if step is None else replace(reach, step=step, identity=take_identity())
 
 
 def advice_for(
@@ -148,6 +128,7 @@ def run_on(
     if again:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in again)
         raise RunError(f"{names} cannot be given with --resume: the run goes on with its own")
+    reach = counted(reach, console)
     with Live(console) as show:
         resume(path, show, rerun_changed=rerun_changed, command=command, reach=reach)
     return path

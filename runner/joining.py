@@ -10,18 +10,16 @@ from pathlib import Path
 
 from ..cluster import Cluster, Node
 from ..cluster.bundle import Bundle
-from ..cluster.bundle_main import UNLIKE
 from ..cluster.clocks import ClockReading, ask, clock_here, offsets
 from ..cluster.control import ControlPlane, NodeLost
-from ..cluster.desk import Arrival, fetch_summons
 from ..cluster.identity import Identity
 from ..cluster.local import LAUNCHER, promised_here
 from ..cluster.network import address_towards, host_and_port
 from ..cluster.node import NodeConfig
 from ..cluster.node_main import own_software, unlike
-from ..cluster.slurm import Allocation, address_of, take_identity
+from ..cluster.place import Place
+from ..cluster.slurm import address_of
 from ..cluster.ssh import Ssh, node_set, own_address
-from ..cluster.workers import attend
 from ..evidence import (
     AnyRecord,
     Device,
@@ -49,16 +47,21 @@ MOST_CLOCK_OFFSET_S = 1.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reach:
-    """How nodes are reached: by which ssh, or as tasks of which Slurm step; where they find the head, how long they may
-    take to join, whether their software may differ from the head's, and the bundle that brings it to them."""
+    """How nodes are reached: by which ssh, or as processes of which launcher's step; where they find the head, how long
+    they may take to join, whether their software may differ from the head's, and the bundle that brings it to them.
+
+    Of a step whose launcher knows no names: at which address the nodes have met the head, and who is `missing`.
+    """
 
     ssh: Ssh = field(default_factory=lambda: Ssh(python=(sys.executable,)))
     listen: str | None = None
     join_within_s: float = LOCAL_JOIN_S
     allow_unlike: bool = False
-    step: Allocation | None = None
+    step: Place | None = None
     identity: Identity | None = None
     bundle: Bundle | None = None
+    met_at: str | None = None
+    missing: tuple[str, ...] = ()
 
     @property
     def software(self) -> dict[str, str]:
@@ -68,12 +71,19 @@ class Reach:
 
     def address(self, hosts: tuple[str, ...]) -> tuple[str, int]:
         """The address and port at which the head listens for these hosts. Raises RunError."""
-        if self.listen is None and self.step is not None:
-            return address_towards(address_of(next(name for name in hosts if name != self.step.node))), 0
-        if self.listen is None:
+        if self.listen is not None:
+            return self.listening
+        if self.step is None:
             return own_address(self.ssh, hosts), 0
+        if self.step.launcher == SLURM:
+            return address_towards(address_of(next(name for name in hosts if name != self.step.node))), 0
+        return self.met_at or "127.0.0.1", 0  # nobody has come
+
+    @property
+    def listening(self) -> tuple[str, int]:
+        """The address and port of --listen. Raises RunError."""
         try:
-            return host_and_port(self.listen)
+            return host_and_port(self.listen or "")
         except ValueError:
             raise RunError(f"--listen {self.listen}: give ADDRESS or ADDRESS:PORT") from None
 
@@ -92,7 +102,7 @@ def promised_nodes(names: tuple[str, ...], gpus_per_node: int | None, slots: int
 
 
 def names_of(hosts: str | None, reach: Reach) -> tuple[str, ...]:
-    """The nodes of --hosts, else of the Slurm step; none for this machine alone. Raises RunError."""
+    """The nodes of --hosts, else of the launcher's step; none for this machine alone. Raises RunError."""
     if hosts is not None:
         return node_set(hosts)
     return reach.step.nodes if reach.step else ()
@@ -102,20 +112,41 @@ def launcher_of(hosts: str | None, reach: Reach) -> Launcher:
     """Which launcher starts the nodes, and what it was recognised by."""
     if hosts is not None:
         return Launcher(name=SSH, why=f"--hosts {hosts}"[:2000])
-    return Launcher(name=SLURM, why=reach.step.why[:2000]) if reach.step else LAUNCHER
+    return Launcher(name=reach.step.launcher, why=reach.step.why[:2000]) if reach.step else LAUNCHER
+
+
+def alone(header: RunHeader) -> bool:
+    """Whether a run is of this machine alone: nothing listens for others."""
+    return header.launcher.name != SSH and len(header.promised) == 1
 
 
 def plane_for(header: RunHeader, reach: Reach) -> ControlPlane:
     """The control plane of a run: on the loopback for this machine alone, else where the nodes reach it.
 
-    Raises RunError where the run is of a Slurm step and this is none on its nodes.
+    Raises RunError where the run was started by another launcher, or on other nodes.
     """
-    if header.launcher.name == LOCAL:
+    if alone(header):
         return ControlPlane()
-    names = tuple(node.node for node in header.promised)
-    if header.launcher.name == SLURM and (reach.step is None or reach.step.nodes != names):
-        raise RunError(f"this run is of a Slurm step on {','.join(names)}: start it with srun on these nodes")
-    return ControlPlane(*reach.address(names), identity=reach.identity)
+    launcher, names = header.launcher.name, tuple(node.node for node in header.promised)
+    started = reach.step.launcher if reach.step else SSH
+    if started != launcher:
+        raise RunError(f"this run is of {launcher}, on {','.join(names)}: start it by that, and not by {started}")
+    strangers = [name for name in (reach.step.nodes if reach.step else ()) if name not in (*names, *reach.missing)]
+    if strangers:
+        raise RunError(f"this run is on {','.join(names)}, and {','.join(strangers)} is not of it: start a new run")
+    plane = ControlPlane(*reach.address(names), identity=reach.identity)
+    if reach.step is not None:
+        _count_out_absent(plane, names, reach, reach.step)
+    return plane
+
+
+def _count_out_absent(plane: ControlPlane, names: tuple[str, ...], reach: Reach, step: Place) -> None:
+    """Nobody waits for a node that is not of the step, or that was waited for when the nodes were counted."""
+    for name in names:
+        if name in reach.missing or name not in step.nodes:
+            here = step.count - len(reach.missing)
+            why = f"{here} of {step.count} nodes came within {reach.join_within_s:.0f} s ({step.launcher})"
+            plane.count_out(name, why if name in reach.missing else f"it is not of this step ({step.launcher})")
 
 
 def join(
@@ -137,9 +168,9 @@ def join(
         if header.launcher.name == SSH:
             _start_by_ssh(plane, configs, reach, log_of, tell)
         for config in configs:
-            if header.launcher.name == LOCAL or (reach.step and config.name == reach.step.node):
+            if header.launcher.name != SSH and (len(configs) == 1 or (reach.step and config.name == reach.step.node)):
                 plane.start_local(config, log_of(f"node-{config.name}.log"))
-        if header.launcher.name == SLURM:
+        if header.launcher.name != SSH and not alone(header):
             stack.enter_context(plane.open_desk(configs, reach.software))
         return plane.wait_joined(names, reach.join_within_s)
 
@@ -178,17 +209,6 @@ def _config(node: Node, header: RunHeader, device: Device) -> NodeConfig:
     )
 
 
-def attend_step(step: Allocation, within_s: float) -> None:
-    """Be a node of a Slurm step until the run ends. Raises RunError where the head is not found, or is unlike this."""
-    identity, head = take_identity(), address_of(step.head)
-    summons = fetch_summons(identity, head, Arrival(name=step.node), within_s)
-    different = unlike(summons.software, own_software())
-    if different:
-        fetch_summons(identity, head, Arrival(name=step.node, refuses=UNLIKE + different), within_s)
-        raise RunError(f"{step.node} {different}")
-    attend(summons)
-
-
 def unlike_records(software: Mapping[str, Mapping[str, str]]) -> Iterator[AnyRecord]:
     """An event for each node whose torch or Python is another than the head's, where that was allowed."""
     wanted = own_software()
@@ -202,7 +222,7 @@ def unlike_records(software: Mapping[str, Mapping[str, str]]) -> Iterator[AnyRec
 def clock_records(plane: ControlPlane, header: RunHeader, nodes: tuple[str, ...]) -> list[AnyRecord]:
     """Each node's clock against the others', as a trial of the head's own, and an event for one that is wrong. Nothing
     for this machine alone."""
-    if header.launcher.name == LOCAL or not nodes:
+    if alone(header) or not nodes:
         return []
     attempt = len(header.segments)
     trial = f"clocks-{attempt}"

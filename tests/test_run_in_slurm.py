@@ -11,8 +11,7 @@ from lab import Lab
 from lab.lab import ROOT, missing_tools
 from lab.slurm import missing_slurm
 
-from hwlottery.cluster.identity import new_identity
-from hwlottery.cluster.slurm import IDENTITY, IDENTITY_FILE, allocation, take_identity
+from hwlottery.cluster.slurm import in_slurm_step
 from hwlottery.evidence import RunError, read_run
 
 PROFILE = Path(__file__).parent / "profiles" / "tiny.yaml"
@@ -113,9 +112,9 @@ STEP = {
 
 
 def test_a_step_on_several_nodes_is_recognised_by_slurms_own_variables():
-    step = allocation(STEP)
+    step = in_slurm_step(STEP)
     assert step.nodes == ("n1", "n2", "n3")
-    assert (step.head, step.node, step.leads) == ("n1", "n2", False)
+    assert (step.heads, step.node, step.leads) == (("n1",), "n2", False)
     assert "job 17" in step.why
 
 
@@ -123,39 +122,16 @@ def test_a_step_on_several_nodes_is_recognised_by_slurms_own_variables():
     "env", [{}, {**STEP, "SLURM_STEP_NUM_NODES": "1"}, {"SLURM_PROCID": "0", "SLURM_JOB_ID": "17"}]
 )
 def test_what_is_no_step_on_several_nodes_is_this_machine_alone(env):
-    assert allocation(env) is None
+    assert in_slurm_step(env) is None
+
+
+def test_several_tasks_of_one_node_are_one_node():
+    step = in_slurm_step(
+        {**STEP, "SLURM_STEP_NUM_NODES": "1", "SLURM_STEP_NUM_TASKS": "8", "SLURM_STEP_NODELIST": "n2"}
+    )
+    assert (step.count, step.processes, step.leads) == (1, 8, False)
 
 
 def test_a_task_on_a_node_that_is_not_of_its_step_is_refused():
     with pytest.raises(RunError, match="n9"):
-        allocation({**STEP, "SLURMD_NODENAME": "n9"})
-
-
-def as_text(identity):
-    import msgspec
-
-    return msgspec.json.encode(identity).decode()
-
-
-def test_the_identity_is_taken_out_of_the_environment_that_ranks_inherit():
-    identity = new_identity()
-    env = {IDENTITY: as_text(identity)}
-    assert take_identity(env) == identity
-    assert env == {}
-
-
-def test_the_identity_may_lie_in_a_file_that_nobody_else_can_read(tmp_path):
-    identity = new_identity()
-    file = tmp_path / "identity"
-    file.write_text(as_text(identity))
-    file.chmod(0o600)
-    assert take_identity({IDENTITY_FILE: str(file)}) == identity
-    file.chmod(0o644)
-    with pytest.raises(RunError, match="chmod 600"):
-        take_identity({IDENTITY_FILE: str(file)})
-
-
-@pytest.mark.parametrize("env", [{}, {IDENTITY: "nonsense"}, {IDENTITY_FILE: "/nowhere"}])
-def test_without_a_whole_identity_a_run_is_refused(env):
-    with pytest.raises(RunError):
-        take_identity(dict(env))
+        in_slurm_step({**STEP, "SLURMD_NODENAME": "n9"})
