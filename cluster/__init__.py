@@ -1,10 +1,11 @@
 """Where work runs: nodes and their ranks, gangs with a deadline, outcomes as data."""
 
 from .context import RankContext
-from .trials import Cluster, Finished, Node, Outcome, Raised, Rank, Round, TimedOut, Trial, WorkerLost
+from .trials import Cluster, Doubts, Finished, Node, Outcome, Raised, Rank, Round, TimedOut, Trial, WorkerLost
 
 __all__ = [
     "Cluster",
+    "Doubts",
     "Finished",
     "Node",
     "Outcome",

@@ -4,12 +4,12 @@ A failure is a value here. A dead node, a hung collective or a crashed rank ends
 goes on.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from msgspec import Struct
 
-from ..evidence import AnyReading, Device, Fill
+from ..evidence import AnyReading, Device, Fill, Params
 from ..evidence.records import Scalar
 
 
@@ -35,12 +35,20 @@ class Node(Struct, frozen=True, kw_only=True):
         return f"{self.name}/fs:{self.scratch}"
 
 
+# Whether a value of a metric, on a subject and with these params, falls short of what is demanded of it.
+Doubts = Callable[[str, str, Params, float], bool]
+
+
 class Cluster(Struct, frozen=True, kw_only=True):
-    """What a probe's plan may know: the nodes that joined, and the facts that inventory brought."""
+    """What a probe's plan may know: the nodes that joined, and the facts that inventory brought.
+
+    `doubts` tells which values to measure again before they are believed, and nothing of why.
+    """
 
     nodes: tuple[Node, ...]
     device: Device
     facts: Mapping[tuple[str, str], Scalar] = {}
+    doubts: Doubts | None = None
 
     @property
     def ranks(self) -> tuple[Rank, ...]:

@@ -131,7 +131,7 @@ def run(
         from ..probes.profiles import load_profile
         from ..runner.command import Options, bundle_for, reach_from, run_new, run_on, show_plan
         from ..runner.launched import attended, say_where, within_launcher
-        from ..scoring import document_for
+        from ..scoring import document_for, doubts_of
 
         if not dry_run and attended(wishes["hosts"], join_within):
             return
@@ -150,11 +150,19 @@ def run(
         if resume is not None:
             given = context.get_parameter_source
             stated = {name for name in context.params if given(name) == click.core.ParameterSource.COMMANDLINE}
-            out = run_on(resume, stated, rerun_changed=rerun_changed, command=command, reach=reach, console=shown)
+            out = run_on(
+                resume,
+                stated,
+                rerun_changed=rerun_changed,
+                command=command,
+                reach=reach,
+                console=shown,
+                doubts=doubts_of,
+            )
         else:
             chosen = load_profile(profile or "smoke")
             demanded = document_for(policy, chosen.name)
-            options = Options(profile=chosen, policy=demanded, command=command, reach=reach, **wishes)
+            options = Options(profile=chosen, policy=demanded, command=command, reach=reach, doubts=doubts_of, **wishes)
             if dry_run:
                 show_plan(options, shown, as_json=as_json)
                 return

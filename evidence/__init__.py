@@ -2,7 +2,7 @@
 
 from .errors import HwlotteryError, RunError
 from .header import FORMAT, TIERS, Device, Document, Launcher, Promised, RunHeader, Segment, Tier
-from .metrics import CATALOGUE, Metric, is_metric, metric, value_of
+from .metrics import CATALOGUE, Metric, is_metric, metric, value_of, value_of_samples
 from .reading import Problem, Run, read_run
 from .readings import AnyReading, Missing, Noticed, Observed, Reading, reading
 from .records import AnyRecord, Event, Fact, Fill, Measurement, NotMeasured, Params, TrialPlan, measured
@@ -48,4 +48,5 @@ __all__ = [
     "read_run",
     "reading",
     "value_of",
+    "value_of_samples",
 ]

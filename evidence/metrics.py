@@ -259,6 +259,11 @@ def value_of(measurement: Measurement) -> float | None:
         return measurement.value
     statistic = _METRICS[measurement.metric].statistic
     if measurement.samples is not None:
-        return _BY_NAME[statistic](measurement.samples)
+        return value_of_samples(measurement.metric, measurement.samples)
     place = _FROM_QUANTILES.get(statistic)
     return None if place is None or measurement.quantiles is None else measurement.quantiles[place]
+
+
+def value_of_samples(name: str, samples: Sequence[float]) -> float | None:
+    """The value that a metric's statistic makes of samples, in its unit; None of none, or of an unknown metric."""
+    return _BY_NAME[_METRICS[name].statistic](samples) if samples and name in _METRICS else None

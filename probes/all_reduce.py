@@ -20,8 +20,10 @@ from ..evidence.subjects import Kind
 from .collective_settings import nccl_debug_env, settings_in_force
 from .protocol import Plan
 from .reduction import batched_seconds, make_reduction, timed_iterations
+from .retests import Watched, with_retests
 
 KIB = 1 << 10
+_PLATEAU = tuple(gib << 30 for gib in (1, 2, 4, 8, 16))  # bytes at which bandwidth no longer grows, on any machine
 METRICS = (
     "all_reduce.busbw",
     "all_reduce.algbw",
@@ -67,8 +69,11 @@ class AllReduce:
     settings: ClassVar[type] = AllReduceSettings
 
     def plan(self, cluster: Cluster, settings: AllReduceSettings, seed: int) -> Plan:
-        """One round: a collective on each node."""
-        yield [_on_node(node, cluster.device, settings) for node in cluster.nodes]
+        """One round, a collective on each node; who is slow at the largest size again."""
+        largest = max(settings.sizes_kib) * KIB
+        watched = Watched(metric="all_reduce.busbw", where=lambda params: params["bytes"] in (largest, *_PLATEAU))
+        trials = [_on_node(node, cluster.device, settings) for node in cluster.nodes]
+        yield from with_retests(cluster, [trials], [watched])
 
 
 def _on_node(node: Node, device: str, settings: AllReduceSettings) -> Trial:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from ..cluster import Cluster, Node, RankContext, Trial
 from ..evidence import AnyReading, Fill, Missing, Observed, Params, Reading, reading
 from .protocol import Plan
+from .retests import Watched, with_retests
 
 MIB = 1 << 20
 METRICS = (
@@ -26,6 +27,8 @@ METRICS = (
     "checkpoint.read_back",
     "checkpoint.hash_mismatches",
 )
+# Storage varies far more than silicon does.
+_WATCHED = tuple(Watched(metric=metric, effect=0.25) for metric in ("checkpoint.save", "checkpoint.read_back"))
 # bytes/s of a whole node, for the plan's times alone: as a rule, and the least for which the deadline still holds.
 _USUAL = {"cpu": 3e8, "cuda": 2e9}
 _SLOWEST = {"cpu": 2e7, "cuda": 1e8}
@@ -56,8 +59,9 @@ class Checkpoint:
     settings: ClassVar[type] = CheckpointSettings
 
     def plan(self, cluster: Cluster, settings: CheckpointSettings, seed: int) -> Plan:
-        """One round: a collective of each node's ranks."""
-        yield [_on_node(node, cluster.device, settings, seed) for node in cluster.nodes if node.ranks]
+        """One round, a collective of each node's ranks; and where somebody was slow all of it again."""
+        trials = [_on_node(node, cluster.device, settings, seed) for node in cluster.nodes if node.ranks]
+        yield from with_retests(cluster, [trials], _WATCHED, all_again=True)
 
 
 def _on_node(node: Node, device: str, settings: CheckpointSettings, seed: int) -> Trial:

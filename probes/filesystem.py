@@ -33,12 +33,15 @@ from .fio_job import (
     run_fio,
 )
 from .protocol import Plan
+from .retests import Watched, with_retests
 
 RATES: dict[Phase, str] = {
     "write": "filesystem.write_rate",
     "read": "filesystem.read_rate",
     "direct_write": "filesystem.direct_write_rate",
 }
+# Storage varies far more than silicon does.
+_WATCHED = tuple(Watched(metric=metric, effect=0.25) for metric in (RATES["write"], RATES["read"]))
 P99 = "filesystem.write_p99"
 FEWEST_CALLS_FOR_P99 = 100  # a 99th percentile of fewer is their maximum under another name
 NO_DEVICE = ("tmpfs", "ramfs")  # newer kernels let O_DIRECT through there, and measure memory
@@ -68,8 +71,10 @@ class Filesystem:
     settings: ClassVar[type] = FilesystemSettings
 
     def plan(self, cluster: Cluster, settings: FilesystemSettings, seed: int) -> Plan:
-        """One round. The nodes contend where they share a filesystem: so they will when they train."""
-        yield [_trial(node, settings) for node in cluster.nodes if node.ranks]
+        """One round, and where somebody was slow all of it again. The nodes contend where they share a filesystem: so
+        they will when they train."""
+        trials = [_trial(node, settings) for node in cluster.nodes if node.ranks]
+        yield from with_retests(cluster, [trials], _WATCHED, all_again=True)
 
 
 def _trial(node: Node, settings: FilesystemSettings) -> Trial:

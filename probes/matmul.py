@@ -19,6 +19,7 @@ from ..evidence import AnyReading, Fill, Missing, Observed, Params, reading
 from .llc import cache_flush_bytes
 from .products import Product, UnsupportedError, different_bits, float32_precision, make_product, nonfinite
 from .protocol import Plan
+from .retests import Watched, with_retests
 from .timing import back_to_back, clock_of, timed_each, warm_up
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ Shape = tuple[int, int, int]  # m, n, k
 _USUAL = {"cpu": 6e10, "cuda": 3e14, "cuda fp32": 3e13}
 _SLOWEST = {"cpu": 4e9, "cuda": 5e12, "cuda fp32": 2e12}
 _SAMPLE_S = 0.1  # of sustained work
+_WATCHED = (Watched(metric="matmul.tflops"),)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,14 +71,14 @@ class Matmul:
     settings: ClassVar[type] = MatmulSettings
 
     def plan(self, cluster: Cluster, settings: MatmulSettings, seed: int) -> Plan:
-        """One round a dtype and phase, on all ranks at once."""
+        """One round a dtype and phase, on all ranks at once; what is slow again on its node."""
         for dtype in settings.dtypes:
             if settings.repeats:
                 yield _repeat_round(cluster, settings, dtype, seed)
             if settings.burst_iterations:
-                yield _burst_round(cluster, settings, dtype, seed)
+                yield from with_retests(cluster, [_burst_round(cluster, settings, dtype, seed)], _WATCHED)
             if settings.sustained_shapes and settings.sustained_s:
-                yield _sustained_round(cluster, settings, dtype, seed)
+                yield from with_retests(cluster, [_sustained_round(cluster, settings, dtype, seed)], _WATCHED)
 
 
 def _repeat_round(cluster: Cluster, settings: MatmulSettings, dtype: str, seed: int) -> Round:

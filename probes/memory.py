@@ -16,12 +16,18 @@ from ..cluster import Cluster, Node, Rank, RankContext, Round, Trial
 from ..evidence import AnyReading, Fill, Missing, Observed, Params, reading
 from .host_copy import ClosedError, copy_rates, usable_cpus
 from .protocol import Plan
+from .retests import Watched, with_retests
 from .timing import clock_of, timed_each, warm_up
 
 MIB = 1 << 20
 DEVICE = ("memory.copy", "memory.triad")
 LINK = ("memory.host_to_device", "memory.device_to_host")
 HOST = "memory.host_copy"
+_OF_SHARED_THINGS = 0.10  # a host's DRAM, links and switches vary more than a device's own memory
+_WATCHED = (
+    *(Watched(metric=metric) for metric in DEVICE),
+    *(Watched(metric=metric, effect=_OF_SHARED_THINGS) for metric in (*LINK, HOST)),
+)
 # bytes/s, for the plan's times alone: as a rule, and the least for which the deadline still holds.
 _USUAL = {"cpu": 8e9, "cuda": 1e12, "link": 2e10, "host": 1e10}
 _SLOWEST = {"cpu": 5e8, "cuda": 1e10, "link": 5e8, "host": 5e8}
@@ -53,11 +59,13 @@ class Memory:
     settings: ClassVar[type] = MemorySettings
 
     def plan(self, cluster: Cluster, settings: MemorySettings, seed: int) -> Plan:
-        """Device memory on all ranks; links one accelerator a node at a time, then all; then each node's DRAM."""
-        yield [_device_trial(cluster, settings)]
+        """Device memory on all ranks; links one accelerator a node at a time, then all; then each node's DRAM. After
+        each of these what was slow, again."""
+        yield from with_retests(cluster, [[_device_trial(cluster, settings)]], _WATCHED)
         if cluster.device == "cuda":
-            yield from _link_rounds(cluster, settings)
-        yield [_host_trial(cluster, node, settings) for node in cluster.nodes if node.ranks]
+            yield from with_retests(cluster, [*_link_rounds(cluster, settings)], _WATCHED)
+        host = [_host_trial(cluster, node, settings) for node in cluster.nodes if node.ranks]
+        yield from with_retests(cluster, [host], _WATCHED)
 
 
 def _device_trial(cluster: Cluster, settings: MemorySettings) -> Trial:

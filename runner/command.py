@@ -24,6 +24,7 @@ from .launched import counted
 from .live import Live, duration
 from .preview import Preview
 from .run import Request, plan_of, resume, start
+from .session import MakeDoubts
 
 # What a resume takes from the run itself: giving it again could contradict it.
 _OF_THE_RUN = (
@@ -50,6 +51,7 @@ class Options:
     hosts: str | None
     gpus_per_node: int | None
     reach: Reach
+    doubts: MakeDoubts | None = None
 
 
 def run_new(options: Options, console: Console) -> Path:
@@ -122,6 +124,7 @@ def run_on(
     command: tuple[str, ...],
     reach: Reach,
     console: Console,
+    doubts: MakeDoubts | None = None,
 ) -> Path:
     """Go on with a run. Raises RunError where options of the run itself are given again."""
     again = sorted(stated & set(_OF_THE_RUN))
@@ -130,7 +133,7 @@ def run_on(
         raise RunError(f"{names} cannot be given with --resume: the run goes on with its own")
     reach = counted(reach, console)
     with Live(console) as show:
-        resume(path, show, rerun_changed=rerun_changed, command=command, reach=reach)
+        resume(path, show, rerun_changed=rerun_changed, command=command, reach=reach, doubts=doubts)
     return path
 
 
@@ -166,6 +169,7 @@ def _request(options: Options) -> Request:
         hosts=options.hosts,
         gpus_per_node=options.gpus_per_node,
         reach=options.reach,
+        doubts=options.doubts,
     )
 
 

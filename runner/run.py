@@ -15,7 +15,7 @@ from ..probes import PROBES
 from ..probes.profiles import Profile, profile_from_text
 from .joining import Reach, launcher_of, names_of, promised_nodes
 from .preview import Preview, preview
-from .session import Session, Show, cluster_of
+from .session import MakeDoubts, Session, Show, cluster_of
 
 
 class RunStopped(HwlotteryError):
@@ -65,6 +65,7 @@ class Request:
     hosts: str | None = None
     gpus_per_node: int | None = None
     reach: Reach = field(default_factory=Reach)
+    doubts: MakeDoubts | None = None
 
     @property
     def promised(self) -> tuple[Promised, ...]:
@@ -98,12 +99,25 @@ def start(request: Request, show: Show) -> None:
     )
     writer = RunWriter.create(request.out, header)
     _finish_or_say(
-        Session(writer=writer, profile=request.profile, show=show, command=request.command, reach=request.reach)
+        Session(
+            writer=writer,
+            profile=request.profile,
+            show=show,
+            command=request.command,
+            reach=request.reach,
+            doubts=request.doubts,
+        )
     )
 
 
 def resume(
-    path: Path, show: Show, *, rerun_changed: bool, command: tuple[str, ...], reach: Reach | None = None
+    path: Path,
+    show: Show,
+    *,
+    rerun_changed: bool,
+    command: tuple[str, ...],
+    reach: Reach | None = None,
+    doubts: MakeDoubts | None = None,
 ) -> None:
     """Go on with a run that was cut short, with its own profile, policy and seed.
 
@@ -121,6 +135,7 @@ def resume(
             earlier=run,
             rerun_changed=rerun_changed,
             reach=reach or Reach(),
+            doubts=doubts,
         )
     )
 

@@ -1,6 +1,6 @@
 """One start or resume of a run, under way: probe's plan -> gangs -> records."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from .. import __version__
-from ..cluster import Cluster, Node, Outcome, Rank, Round
+from ..cluster import Cluster, Doubts, Node, Outcome, Rank, Round
 from ..cluster.control import ControlPlane, Returned, Sent
 from ..cluster.node import died_idle_here
 from ..evidence import (
@@ -36,6 +36,8 @@ from .telemetry import TelemetryFiles, take_windows_here
 from .trial_records import idle_death, plan_record, recorded_outcomes, result_records, skipped, trial_id
 
 Show = Callable[[Progress], None]
+# From a run's header and the facts seen so far to what tells values that are to be measured again.
+MakeDoubts = Callable[[RunHeader, Mapping[tuple[str, str], Scalar]], Doubts]
 
 
 def cluster_of(promised: tuple[Promised, ...], scratch: Path) -> Cluster:
@@ -65,6 +67,7 @@ class Session:
     earlier: Run | None = None
     rerun_changed: bool = False
     reach: Reach = field(default_factory=Reach)
+    doubts: MakeDoubts | None = None
     facts: dict[tuple[str, str], Scalar] = field(default_factory=dict)
     recorded: dict[str, Outcome] = field(default_factory=dict)
     state: Progress = field(default_factory=lambda: Progress(probe="start", probe_number=0, probes=len(PROBES)))
@@ -216,7 +219,9 @@ class Session:
         """The nodes that are still here, with the facts seen so far."""
         promised = self._promised_cluster()
         nodes = tuple(node for node in promised.nodes if node.name not in plane.lost)
-        return Cluster(nodes=nodes, device=promised.device, facts=dict(self.facts))
+        facts = dict(self.facts)
+        doubts = self.doubts(self.writer.header, facts) if self.doubts is not None else None
+        return Cluster(nodes=nodes, device=promised.device, facts=facts, doubts=doubts)
 
     def _note_lost(self, plane: ControlPlane) -> None:
         """Say of each node that is gone, once, that it is and why."""

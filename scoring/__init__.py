@@ -1,6 +1,7 @@
 """Scoring: policies, the layers of a check, statistics, and the verdict. Fails closed: missing is never a pass."""
 
 from .defects import defects
+from .doubts import doubts_of
 from .policy import Policy, document_for, load_policy, policy_from_text, policy_names
 from .policy_text import PolicyError
 from .score import read_verdict, score_run, verdict_json
@@ -18,6 +19,7 @@ __all__ = [
     "Verdict",
     "defects",
     "document_for",
+    "doubts_of",
     "load_policy",
     "policy_from_text",
     "policy_names",

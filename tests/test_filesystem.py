@@ -14,6 +14,7 @@ import pytest
 from hwlottery.cluster import Cluster, Node, Rank, RankContext
 from hwlottery.evidence import Missing, Observed, Reading, metric, parse_subject
 from hwlottery.probes import filesystem
+from hwlottery.probes.by_hand import trials_of
 from hwlottery.probes.filesystem import Filesystem, FilesystemSettings, measure, rate
 from hwlottery.probes.fio_job import command, judge, left_behind, make_folder, remove, remove_old, run_fio
 from hwlottery.readers.fio import Job, Operation, Report
@@ -25,7 +26,7 @@ needs_fio = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not i
 def trial(scratch: Path, ranks: int = 2, **settings):
     of = tuple(Rank(subject=f"n01/slot{index}", node="n01", index=index, device="cpu") for index in range(ranks))
     cluster = Cluster(nodes=(Node(name="n01", ranks=of, scratch=str(scratch)),), device="cpu")
-    ((planned,),) = Filesystem().plan(cluster, FilesystemSettings(**settings), seed=0)
+    (planned,) = trials_of(Filesystem(), cluster, FilesystemSettings(**settings))
     return planned
 
 

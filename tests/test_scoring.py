@@ -394,6 +394,22 @@ def test_fewer_than_three_peers_are_stated_and_not_judged() -> None:
     assert any("2 peers: too few" in line for line in verdict.not_judged)
 
 
+def test_a_value_that_is_bad_in_its_retest_alone_blames_nobody() -> None:
+    def unlucky(record: AnyRecord) -> AnyRecord:
+        hit = isinstance(record, Measurement) and (record.subject, record.attempt) == ("n01/gpu2", 2)
+        return scaled(record, 0.8) if hit and record.metric == "matmul.tflops" else record
+
+    text = policy(
+        "{check: a, metric: matmul.tflops, where: {dtype: bf16, phase: burst}, each: accelerator, category: compute,"
+        " excludable: true, layers: {peers: {}}}"
+    )
+    verdict = verdict_of(faults=["slow@n01/gpu3=0.78"], policy_text=text, change=unlucky)
+    suspect = by(verdict, "a", "n01/gpu2")
+    assert (suspect.result, suspect.reason) == ("not_measured", "not_retested")
+    assert by(verdict, "a", "n01/gpu3").result == "fail"
+    assert verdict.exclude == ("n01",)
+
+
 PEERS = Peers()
 
 
