@@ -10,6 +10,7 @@ from typing import NoReturn, TextIO
 import click
 
 from . import __version__
+from .commands.annex import annex
 from .commands.arguments import EXIT_CODES
 from .commands.bundle import bundle
 from .commands.doctor import doctor
@@ -21,7 +22,7 @@ from .commands.run import run
 from .commands.score import score
 from .commands.verify import verify
 
-COMMANDS = (run, score, report, verify, doctor, explain, export, launch, bundle)
+COMMANDS = (run, score, report, verify, doctor, explain, export, annex, launch, bundle)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXIT_CODES)

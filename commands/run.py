@@ -18,7 +18,7 @@ TIERS = ("bare-root", "bare", "vm-root", "vm", "container-root", "container")
     "--profile",
     default=None,
     metavar="NAME|FILE",
-    help="What to measure and for how long: smoke, prolog, quick, acceptance, or a YAML file. [default: smoke]",
+    help="What to measure: smoke, prolog, quick, recheck, acceptance, or a YAML file. [default: smoke]",
 )
 @click.option(
     "--policy",

@@ -66,6 +66,7 @@ class AllReduce:
     method: ClassVar[str] = "1"
     metrics: ClassVar[tuple[str, ...]] = METRICS
     subjects: ClassVar[tuple[Kind, ...]] = ("node",)
+    retests: ClassVar[tuple[str, ...]] = ("all_reduce.busbw",)
     settings: ClassVar[type] = AllReduceSettings
 
     def plan(self, cluster: Cluster, settings: AllReduceSettings, seed: int) -> Plan:

@@ -56,6 +56,7 @@ class Checkpoint:
     name: ClassVar[str] = "checkpoint"
     method: ClassVar[str] = "1"
     metrics: ClassVar[tuple[str, ...]] = METRICS
+    retests: ClassVar[tuple[str, ...]] = tuple(one.metric for one in _WATCHED)
     settings: ClassVar[type] = CheckpointSettings
 
     def plan(self, cluster: Cluster, settings: CheckpointSettings, seed: int) -> Plan:

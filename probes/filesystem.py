@@ -68,6 +68,7 @@ class Filesystem:
     name: ClassVar[str] = "filesystem"
     method: ClassVar[str] = "1"
     metrics: ClassVar[tuple[str, ...]] = (*RATES.values(), P99)
+    retests: ClassVar[tuple[str, ...]] = tuple(one.metric for one in _WATCHED)
     settings: ClassVar[type] = FilesystemSettings
 
     def plan(self, cluster: Cluster, settings: FilesystemSettings, seed: int) -> Plan:

@@ -68,6 +68,7 @@ class Matmul:
     name: ClassVar[str] = "matmul"
     method: ClassVar[str] = "1"
     metrics: ClassVar[tuple[str, ...]] = ("matmul.tflops", "matmul.mismatches", "matmul.nonfinite")
+    retests: ClassVar[tuple[str, ...]] = tuple(one.metric for one in _WATCHED)
     settings: ClassVar[type] = MatmulSettings
 
     def plan(self, cluster: Cluster, settings: MatmulSettings, seed: int) -> Plan:

@@ -56,6 +56,7 @@ class Memory:
     name: ClassVar[str] = "memory"
     method: ClassVar[str] = "1"
     metrics: ClassVar[tuple[str, ...]] = (*DEVICE, *LINK, HOST)
+    retests: ClassVar[tuple[str, ...]] = tuple(one.metric for one in _WATCHED)
     settings: ClassVar[type] = MemorySettings
 
     def plan(self, cluster: Cluster, settings: MemorySettings, seed: int) -> Plan:

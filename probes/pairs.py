@@ -83,6 +83,7 @@ class Pairs:
     metrics: ClassVar[tuple[str, ...]] = (BUSBW, SKEW, WRONG, LATENCY, STALLS)
     subjects: ClassVar[tuple[Kind, ...]] = ("pair", "cluster")
     nodes_at_least: ClassVar[int] = 2
+    retests: ClassVar[tuple[str, ...]] = (BUSBW, STALLS)
     settings: ClassVar[type] = PairsSettings
 
     def plan(self, cluster: Cluster, settings: PairsSettings, seed: int) -> Plan:

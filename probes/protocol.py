@@ -21,8 +21,9 @@ class Probe(Protocol):
     `__pydantic_config__ = {"extra": "forbid"}`; a profile gives its values per device ("cpu", "cuda").
     `outcomes = yield round` hands back the outcomes of the round's trials, in their order; each knows its trial's id.
 
-    Two more may stand there: `subjects`, the kinds of subject on which the probe measures, where others measure the
-    same metrics elsewhere; `nodes_at_least`, with fewer of which there is nothing to measure.
+    Three more may stand there: `subjects`, the kinds of subject on which the probe measures, where others measure the
+    same metrics elsewhere; `nodes_at_least`, with fewer of which there is nothing to measure; `retests`, the metrics
+    whose bad values it measures again.
     """
 
     name: ClassVar[str]

@@ -24,6 +24,7 @@ _HOW_BY_REASON = {
     "not_returned": "Run it again: nothing was recorded for it.",
     "interrupted": "Go on with the run: hwlottery run --resume RUN.",
     "too_short": "Run it for longer.",
+    "too_few": "Run a profile with more iterations or repeats of it.",
     "undecided": "Measure it with a node that is known good.",
     "no_power": "Measure it again on every one of them, and hold it against a reference or your own number.",
     "incomplete": "Copy the run directory again from where it was made, or finish it with --resume, or run again.",

@@ -22,6 +22,8 @@ _RULES = {
     "node.accelerators": "A node takes part with accelerators that torch reaches by CUDA.",
     "health.events": "No Xid, uncorrected error or lost link of severity error is seen during the run.",
     "run.length": "The run looked for long enough.",
+    "node.count": "As many nodes joined as were bought.",
+    "reliability.mtbf": "Nodes fail as seldom as promised, by exact Poisson bounds (95 %), or it is not measured yet.",
     "pairs.nodes": "A node is as fast with its partners as good pairs are; one that is slow with all is slow itself.",
     "pairs.links": "A pair of two nodes that do well with others is as fast as they are.",
     "pairs.stalls": "Small messages between nodes do not wait for a retransmission.",

@@ -26,7 +26,7 @@ from .rule_checks import judge_rule
 from .scope import Target, targets
 from .values import ParamsKey, Value, params_key
 from .verdict import Finding
-from .words import figure, params_in_words
+from .words import counted, figure, params_in_words
 
 MOST_TRIALS = 20  # named in a finding
 
@@ -85,6 +85,8 @@ class Judge:
         finding = msgspec.structs.replace(finding, params=value.params, evidence=evidence, first_observed=first)
         if value.value is None and not (check.any_attempt and value.earlier):
             return self._value_missing(check, finding, value)
+        if value.value is not None and value.samples < check.samples_at_least:
+            return self._too_few(check, finding, value)
         number = _number_to_judge(check, described, value)
         layers = _that_decide(list(self._layers(check, target, described, value, number)))
         worst = min(layers, key=badness, default=None)
@@ -105,6 +107,13 @@ class Judge:
     def _value_missing(self, check: Check, finding: Finding, value: Value) -> Finding:
         self._keep_share(check, finding.subject, None)
         return msgspec.structs.replace(finding, reason=value.reason, detail=value.detail, expected="measured")
+
+    def _too_few(self, check: Check, finding: Finding, value: Value) -> Finding:
+        """What rests on fewer samples than the policy asks for decides nothing."""
+        self._keep_share(check, finding.subject, None)
+        expected = f"at least {counted(check.samples_at_least, 'sample')}"
+        detail = f"it rests on {counted(value.samples, 'sample')}"
+        return msgspec.structs.replace(finding, reason="too_few", detail=detail, expected=expected)
 
     def _layers(
         self, check: Check, target: Target, described: Metric, value: Value, number: float

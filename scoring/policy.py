@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from ..evidence import Document
 from .policy_chain import chained, extended_by, merged
-from .policy_model import Check, PolicyModel, keys_at
+from .policy_model import Check, PolicyModel, Terms, keys_at
 from .policy_text import PolicyError
 
 FOLDER = Path(__file__).parent / "policies"
@@ -27,6 +27,7 @@ class Policy:
     purpose: str
     exclude_at_most: float
     checks: tuple[Check, ...]
+    terms: Terms
 
 
 def policy_names() -> tuple[str, ...]:
@@ -80,6 +81,7 @@ def policy_from_text(text: str, where: str) -> Policy:
         purpose=model.purpose,
         exclude_at_most=model.exclude_at_most,
         checks=model.checks,
+        terms=model.terms,
     )
 
 

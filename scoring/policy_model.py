@@ -1,7 +1,8 @@
 """What a policy may say: pydantic models with no room for an unknown key."""
 
+from datetime import date
 from string import Template
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, Field, field_validator, model_validator
 
@@ -24,23 +25,15 @@ Each = Literal["cluster", "node", "accelerator", "numa", "filesystem", "pair"]
 Severity = Literal["required", "warn"]
 RuleName = Literal[
     "evidence.complete", "node.responds", "node.accelerators", "health.events", "run.length",
-    "pairs.nodes", "pairs.links", "pairs.exact", "pairs.stalls",
+    "pairs.nodes", "pairs.links", "pairs.exact", "pairs.stalls", "node.count", "reliability.mtbf",
 ]  # fmt: skip
 Text = Annotated[str, Field(max_length=1000)]
 Name = Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[a-z0-9][a-z0-9_.-]*$")]
 
+Days = Annotated[float, Field(gt=0, le=3650, allow_inf_nan=False)]
+
 TEMPLATE_NAMES = ("subject", "node", "observed", "expected", "metric")
-RULE_NAMES: tuple[RuleName, ...] = (
-    "evidence.complete",
-    "node.responds",
-    "node.accelerators",
-    "health.events",
-    "run.length",
-    "pairs.nodes",
-    "pairs.links",
-    "pairs.exact",
-    "pairs.stalls",
-)
+RULE_NAMES: tuple[RuleName, ...] = get_args(RuleName)
 # Which subjects of the catalogue an entry's `each` stands for.
 KINDS_OF: dict[Each, tuple[str, ...]] = {
     "cluster": ("cluster",),
@@ -64,7 +57,11 @@ _EACH_OF_RULE: dict[RuleName, Each] = {
     "pairs.links": "cluster",
     "pairs.exact": "cluster",
     "pairs.stalls": "node",
+    "node.count": "cluster",
+    "reliability.mtbf": "cluster",
 }
+# Rules that give a figure, which the check's contract is for.
+FIGURE_OF_RULE: dict[RuleName, str] = {"run.length": "HOURS", "node.count": "NODES", "reliability.mtbf": "NODE-DAYS"}
 SMALLEST_GROUP = 2  # a reduction needs two ranks
 # What a signable policy must hold a cluster to, at the least: figures of one of these.
 SPEED_KINDS = ("matmul", "all_reduce", "burn_in")
@@ -73,7 +70,24 @@ SPEED_KINDS = ("matmul", "all_reduce", "burn_in")
 def _layers_of_rule(rule: RuleName | None) -> tuple[str, ...]:
     if rule in ("pairs.nodes", "pairs.links"):
         return ("peers",)
-    return ("contract",) if rule == "run.length" else ()
+    return ("contract",) if rule in FIGURE_OF_RULE else ()
+
+
+class Terms(Strict):
+    """What was agreed beside the figures: for the contract annex, and to judge what no run can measure.
+
+    `replacement_hours`: until a node that was taken out is replaced. `days_to_cure`: until what falls short is mended.
+    """
+
+    buyer: Text = ""
+    provider: Text = ""
+    nodes: Annotated[int, Field(ge=1)] | None = None
+    accelerators_per_node: Annotated[int, Field(ge=1)] | None = None
+    accelerator: Text = ""
+    delivery: date | None = None
+    replacement_hours: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    days_to_cure: Days | None = None
+    notes: tuple[Text, ...] = ()
 
 
 class Check(Strict):
@@ -82,7 +96,8 @@ class Check(Strict):
     Exactly one of metric, fact and rule says what is looked at; `each` on whom, over the promised nodes; `where` with
     which params (each value of a list is demanded). `partners_at_least`: with how many others a rule on pairs wants
     each node measured; of fewer that are there, with all. `tiers`: access tiers that must measure it; none means all.
-    `any_attempt`: a fault seen once is not undone by a retest. `weight`: its part in the index.
+    `any_attempt`: a fault seen once is not undone by a retest. `samples_at_least`: fewer samples decide nothing.
+    `weight`: its part in the index. `days_to_cure`: as in the terms, where this check has days of its own.
     """
 
     check: Name
@@ -100,11 +115,13 @@ class Check(Strict):
     severity: Severity = "required"
     excludable: bool = False
     any_attempt: bool = False
+    samples_at_least: Annotated[int, Field(ge=0, le=1_000_000)] = 0
     category: Category
     weight: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] = 0.0
     action: Text = ""
     how: Text = ""
     statement: Text = ""
+    days_to_cure: Days | None = None
 
     @field_validator("metric")
     @classmethod
@@ -152,8 +169,13 @@ class Check(Strict):
             raise ValueError(f"layer maximum is for {', '.join(FACT_OF)}")
         if self.rule is not None and self.each != _EACH_OF_RULE[self.rule]:
             raise ValueError(f"{self.rule} is for each {_EACH_OF_RULE[self.rule]}")
-        if self.rule == "run.length" and self.layers.contract is None:
-            raise ValueError("run.length needs a contract: {at_least: HOURS}")
+        if self.rule in FIGURE_OF_RULE and (self.layers.contract is None or self.layers.contract.at_least is None):
+            raise ValueError(f"{self.rule} needs a contract: {{at_least: {FIGURE_OF_RULE[self.rule]}}}")
+        contract = self.layers.contract
+        if self.rule == "reliability.mtbf" and contract and contract.model_fields_set != {"at_least"}:
+            raise ValueError("the contract of reliability.mtbf says at_least alone: its bounds decide, or nothing does")
+        if self.samples_at_least and self.metric is None:
+            raise ValueError("samples_at_least is for a metric")
         return self
 
     @property
@@ -170,6 +192,7 @@ class PolicyModel(Strict):
     purpose: Text = ""
     signable: bool = True
     exclude_at_most: Annotated[float, Field(ge=0, le=0.5, strict=True, allow_inf_nan=False)] = 0.10
+    terms: Terms = Terms()
     checks: Annotated[tuple[Check, ...], Field(min_length=1, max_length=500)]
 
     @model_validator(mode="after")
@@ -214,6 +237,7 @@ def keys_at(loc: tuple[Any, ...]) -> tuple[str, ...]:
 
 _NESTED: dict[str, type[BaseModel]] = {
     "checks": Check,
+    "terms": Terms,
     "layers": Layers,
     "contract": Contract,
     "reference": Reference,

@@ -101,6 +101,12 @@ def _run_length(_subject: str, _figures: Figures, happenings: Happenings) -> Rul
     return Ruled(result="pass", observed="", expected="", number=hours, unit="h")
 
 
+def _node_count(_subject: str, _figures: Figures, happenings: Happenings) -> Ruled:
+    """How many of the promised nodes joined."""
+    joined = sum(node.node in happenings.joined for node in happenings.run.header.promised)
+    return Ruled(result="pass", observed="", expected="", number=float(joined), unit="nodes")
+
+
 Rule = Callable[[str, Figures, Happenings], Ruled]
 RULES: dict[RuleName, Rule] = {
     "evidence.complete": _evidence_complete,
@@ -108,4 +114,5 @@ RULES: dict[RuleName, Rule] = {
     "node.accelerators": _node_accelerators,
     "health.events": _health_events,
     "run.length": _run_length,
+    "node.count": _node_count,
 }

@@ -29,6 +29,7 @@ _REASON_WORDS = {
     "interrupted": "the run was stopped first",
     "parse_error": "the output could not be read",
     "too_short": "too short",
+    "too_few": "too few samples",
     "undecided": "nothing tells which of several it is",
     "incomplete": "the evidence is not whole",
     "not_retested": "an outlier among its peers that was not retested",

@@ -48,6 +48,25 @@ def node_days_without_failure(rate: float, confidence: float = 0.95) -> float:
     return -math.log(1 - confidence) / rate
 
 
+def node_days_to_show(rate: float, failures: int, confidence: float = 0.95) -> float:
+    """Node-days in which so many failures, and no more, show a rate of at most `rate`: chi2(confidence; 2r+2) / 2 rate.
+    With none it is node_days_without_failure."""
+    if not rate > 0:
+        raise ValueError("the rate to show is above 0")
+    return upper_rate(failures, 1.0, confidence) / rate
+
+
+def chance_of_showing(rate: float, true_rate: float, node_days: float, confidence: float = 0.95) -> float:
+    """The power: with what probability a cluster of `true_rate` shows at most `rate` in so many node-days. It does with
+    as many failures as the upper bound allows."""
+    from scipy.special import pdtr
+
+    most = -1
+    while upper_rate(most + 1, node_days, confidence) <= rate * (1 + 1e-9):
+        most += 1
+    return float(pdtr(most, true_rate * node_days)) if most >= 0 else 0.0
+
+
 def chance_of_a_failure(rate: float, node_days: float) -> float:
     """The probability to see any failure in so many node-days."""
     return -math.expm1(-rate * node_days)

@@ -29,23 +29,23 @@ def refusal(text: str) -> str:
     return message
 
 
-@pytest.mark.parametrize("name", ["smoke", "prolog", "quick", "acceptance"])
+@pytest.mark.parametrize("name", policy_names())
 def test_the_policies_load_and_carry_their_text(name: str) -> None:
     policy = load_policy(name)
     assert policy.name == name
     assert policy.sha256 == hashlib.sha256(policy.text.encode()).hexdigest()
-    assert policy.signable == (name in ("quick", "acceptance"))
+    assert policy.signable == (name in ("quick", "acceptance", "contract"))
     assert policy == policy_from_text(policy.text, name)
 
 
-@pytest.mark.parametrize("name", ["smoke", "prolog", "quick", "acceptance"])
+@pytest.mark.parametrize("name", policy_names())
 def test_every_derived_metric_that_is_demanded_can_be_computed(name: str) -> None:
     for check in load_policy(name).checks:
         if check.metric and metric(check.metric).derived:
             assert check.metric in DERIVABLE
 
 
-@pytest.mark.parametrize("name", ["smoke", "prolog", "quick", "acceptance"])
+@pytest.mark.parametrize("name", policy_names())
 def test_what_needs_correct_results_is_demanded_in_every_policy_and_not_undone_by_a_retest(name: str) -> None:
     checks = {check.metric: check for check in load_policy(name).checks if check.any_attempt}
     for wrong in ("matmul.mismatches", "matmul.nonfinite", "all_reduce.wrong_elements"):
@@ -108,6 +108,21 @@ def test_a_failure_says_what_to_do_and_what_to_send() -> None:
             "give warn or fail",
         ),
         ("{check: a, rule: run.length, each: cluster, category: evidence}", "run.length needs a contract"),
+        ("{check: a, rule: node.count, each: cluster, category: evidence}", "{at_least: NODES}"),
+        (
+            "{check: a, rule: reliability.mtbf, each: cluster, category: health, layers: {contract: {at_most: 3}}}",
+            "{at_least: NODE-DAYS}",
+        ),
+        (
+            "{check: a, rule: reliability.mtbf, each: cluster, category: health, "
+            "layers: {contract: {at_least: 3, warn_at_least: 4}}}",
+            "says at_least alone",
+        ),
+        (
+            "{check: a, fact: x, each: node, category: software, samples_at_least: 3}",
+            "samples_at_least is for a metric",
+        ),
+        ("{check: a, fact: x, each: node, category: software, days_to_cure: 0}", "checks.1 (a).days_to_cure"),
         ("{check: a, rule: node.responds, each: cluster, category: evidence}", "node.responds is for each node"),
         ("{check: a, rule: health.events, each: filesystem, category: health}", "health.events is for each node"),
         (
@@ -221,6 +236,15 @@ def test_a_text_that_came_without_the_one_it_extends_is_refused() -> None:
     assert "extends the one before it" in refusal("name: a\nchecks: []\n---\n- list\n")
 
 
+def test_the_terms_of_a_policy_are_checked_too(tmp_path: Path) -> None:
+    assert load_policy("contract").terms.nodes == 16
+    assert loaded(tmp_path, extending()).terms.nodes is None
+    with pytest.raises(PolicyError, match=r"terms.node: unknown key \(choices: buyer, provider, nodes"):
+        loaded(tmp_path, extending("terms: {node: 3}"))
+    with pytest.raises(PolicyError, match=r"terms\.delivery"):
+        loaded(tmp_path, extending("terms: {delivery: soon}"))
+
+
 RESPONDS = "{check: n, rule: node.responds, each: node, category: evidence}"
 PRODUCTS = "{check: p, metric: matmul.tflops, each: accelerator, category: compute}"
 COPIES = "{check: c, metric: memory.copy, each: accelerator, category: memory}"
@@ -261,7 +285,7 @@ def test_explain_tells_sizes_as_sizes_and_what_is_possible() -> None:
 
 
 def test_an_unknown_policy_names_the_choices(tmp_path: Path) -> None:
-    with pytest.raises(PolicyError, match=r"unknown policy 'smok' \(choices: acceptance, prolog, quick, smoke"):
+    with pytest.raises(PolicyError, match=r"unknown policy 'smok' \(choices: acceptance, contract, prolog, quick, "):
         load_policy("smok")
     with pytest.raises(PolicyError, match=r"none\.yaml: cannot be read"):
         load_policy(tmp_path / "none.yaml")

@@ -17,7 +17,7 @@ GOOD = "name: mine\nsummary: a test\nslots: 2\nprobes: {matmul: {cpu: %s}}"
 MATMUL = "{dtypes: [fp32], shapes: [[16, 16, 16]]}"
 
 
-@pytest.mark.parametrize("name", ["smoke", "prolog", "quick", "acceptance"])
+@pytest.mark.parametrize("name", ["smoke", "prolog", "quick", "recheck", "acceptance"])
 def test_each_shipped_profile_bears_its_name_and_says_what_it_is(name: str) -> None:
     assert name in profile_names()
     profile = load_profile(name)
@@ -48,7 +48,7 @@ def test_the_short_profiles_expect_to_be_short_on_a_cpu(name: str, seconds: floa
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("name", ["smoke", "quick", "acceptance"])
+@pytest.mark.parametrize("name", ["smoke", "quick", "recheck", "acceptance"])
 def test_all_but_prolog_run_every_probe(name: str, device: Device) -> None:
     profile = load_profile(name)
     assert [probe.name for probe in PROBES if profile.settings(probe.name, device) is None] == []

@@ -410,6 +410,80 @@ def test_a_value_that_is_bad_in_its_retest_alone_blames_nobody() -> None:
     assert verdict.exclude == ("n01",)
 
 
+def mtbf(days: float, **wanted: object) -> Verdict:
+    text = policy(
+        "{check: m, rule: reliability.mtbf, each: cluster, category: health, statement: '$observed, $expected',"
+        f" layers: {{contract: {{at_least: {days}}}}}}}"
+    )
+    return verdict_of(policy_text=text, **wanted)
+
+
+def test_a_time_between_failures_is_shown_refuted_or_left_open_with_what_would_settle_it() -> None:
+    """Eight nodes for 48 hours are 16 node-days, whose upper bound without a failure is 2.996 / 16."""
+    days = by(mtbf(1.0, nodes=8, accelerators=1), "m")
+    assert (days.result, days.layer, days.unit) == ("pass", "contract", "node-days")
+    assert days.observed == pytest.approx(16 / 2.996, rel=0.02)
+    open_still = by(mtbf(200.0, nodes=8, accelerators=1), "m")
+    assert (open_still.result, open_still.reason) == ("not_measured", "no_power")
+    assert "599 node-days with no failure would show it (95 %), 583 more" in open_still.detail
+    assert "with a chance of 22 %" in open_still.detail
+    failing = by(mtbf(1000.0, nodes=8, accelerators=1, faults=[f"lost@n0{node}" for node in range(6)]), "m")
+    assert failing.result == "fail"
+    assert failing.observed < 16 / 2.6
+    assert "6 failures in 1" in failing.detail
+
+
+def test_nobody_has_to_prove_a_time_between_failures_where_no_tier_must() -> None:
+    text = policy(
+        "{check: m, rule: reliability.mtbf, each: cluster, tiers: [], category: health, statement: x,"
+        " layers: {contract: {at_least: 200}}}"
+    )
+    verdict = verdict_of(nodes=4, accelerators=1, policy_text=text)
+    assert verdict.verdict == "GO"
+    assert any("reliability.mtbf" in line or line.startswith("m not judged") for line in verdict.not_judged)
+    lost = verdict_of(nodes=4, accelerators=1, policy_text=text, faults=["lost@n00", "lost@n01", "lost@n02"])
+    assert by(lost, "m").result == "fail"
+
+
+def test_fewer_nodes_than_were_bought_are_not_accepted() -> None:
+    text = policy(
+        "{check: c, rule: node.count, each: cluster, category: evidence, statement: '$observed of $expected',"
+        " layers: {contract: {at_least: 4}}}"
+    )
+    assert by(verdict_of(nodes=4, accelerators=1, policy_text=text), "c").result == "pass"
+    short = verdict_of(nodes=4, accelerators=1, policy_text=text, faults=["never_joined@n02"])
+    assert (by(short, "c").result, by(short, "c").observed, short.verdict) == ("fail", 3.0, "NO_GO")
+    assert by(verdict_of(nodes=3, accelerators=1, policy_text=text), "c").result == "fail"
+
+
+def test_what_rests_on_too_few_samples_decides_nothing() -> None:
+    check = (
+        "{check: a, metric: memory.copy, each: accelerator, category: memory, statement: x, samples_at_least: %d,"
+        " layers: {contract: {at_least: 100}}}"
+    )
+    enough = verdict_of(nodes=1, accelerators=1, policy_text=policy(check % 20))
+    assert by(enough, "a").result == "pass"
+    few = by(verdict_of(nodes=1, accelerators=1, policy_text=policy(check % 21)), "a")
+    assert (few.result, few.reason, few.expected) == ("not_measured", "too_few", "at least 21 samples")
+    assert "more iterations" in few.action
+
+
+def test_the_contract_judges_by_its_own_numbers() -> None:
+    healthy = verdict_of(nodes=16, policy="contract", change=with_samples)
+    assert [f"{f.check} {f.subject} {f.detail}" for f in healthy.findings if f.result == "fail"] == []
+    assert by(healthy, "node.count").result == "pass"
+    assert healthy.verdict == "GO", healthy.reasons
+    three = verdict_of(nodes=3, policy="contract", change=with_samples)
+    assert by(three, "node.count").result == "fail"
+
+
+def with_samples(record: AnyRecord) -> AnyRecord:
+    """As many samples as the acceptance profile takes."""
+    if isinstance(record, Measurement) and record.samples and len(record.samples) > 4:
+        return msgspec.structs.replace(record, samples=record.samples * 5)
+    return record
+
+
 PEERS = Peers()
 
 

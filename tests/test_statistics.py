@@ -2,8 +2,9 @@
 
 import math
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, chi2, gamma, poisson
 
@@ -17,8 +18,10 @@ from hwlottery.scoring.goodput import (
 from hwlottery.scoring.statistics import (
     PRIOR_RATE,
     chance_of_a_failure,
+    chance_of_showing,
     lower_rate,
     median_interval,
+    node_days_to_show,
     node_days_without_failure,
     projected_rate,
     upper_rate,
@@ -62,6 +65,31 @@ def test_node_days_that_show_a_rate() -> None:
     assert round(node_days_without_failure(PRIOR_RATE)) == 749
     with pytest.raises(ValueError, match="above 0"):
         node_days_without_failure(0.0)
+
+
+@given(st.integers(0, 50), st.floats(1e-4, 1.0))
+def test_node_days_that_show_a_rate_are_those_whose_upper_bound_is_it(failures: int, rate: float) -> None:
+    needed = node_days_to_show(rate, failures)
+    assert upper_rate(failures, needed) == pytest.approx(rate)
+    assert needed == pytest.approx(chi2.ppf(0.95, 2 * failures + 2) / 2 / rate)
+    if failures == 0:
+        assert needed == pytest.approx(node_days_without_failure(rate))
+
+
+@settings(deadline=None)
+@given(st.floats(0.05, 1.0), st.floats(0.01, 1.0), st.floats(1.0, 500.0))
+def test_the_chance_of_showing_a_rate_is_that_of_few_enough_failures(rate: float, share: float, days: float) -> None:
+    few_enough = chi2.ppf(0.95, 2 * np.arange(1000) + 2) / 2 / days <= rate * (1 + 1e-9)
+    expected = poisson.cdf(few_enough.sum() - 1, rate * share * days)
+    assert chance_of_showing(rate, rate * share, days) == pytest.approx(expected, abs=1e-9)
+
+
+def test_who_is_as_good_as_promised_shows_it_by_luck_alone() -> None:
+    days = node_days_to_show(0.005, 0)
+    assert chance_of_showing(0.005, 0.005, days) == pytest.approx(0.05)
+    assert chance_of_showing(0.005, 0.0025, days) == pytest.approx(0.05**0.5, abs=1e-6)
+    assert chance_of_showing(0.005, 0.0, days) == 1.0
+    assert chance_of_showing(0.005, 0.0, 0.9 * days) == 0.0
 
 
 def test_the_chance_to_see_any_failure_in_a_burn_in() -> None:
