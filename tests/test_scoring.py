@@ -429,7 +429,7 @@ def test_a_time_between_failures_is_shown_refuted_or_left_open_with_what_would_s
     assert "with a chance of 22 %" in open_still.detail
     failing = by(mtbf(1000.0, nodes=8, accelerators=1, faults=[f"lost@n0{node}" for node in range(6)]), "m")
     assert failing.result == "fail"
-    assert failing.observed < 16 / 2.6
+    assert failing.observed == pytest.approx(16 / 2.613, rel=0.03), "the lower bound of 6 failures is 2.613"
     assert "6 failures in 1" in failing.detail
 
 
@@ -479,7 +479,7 @@ def test_the_contract_judges_by_its_own_numbers() -> None:
 
 def with_samples(record: AnyRecord) -> AnyRecord:
     """As many samples as the acceptance profile takes."""
-    if isinstance(record, Measurement) and record.samples and len(record.samples) > 4:
+    if isinstance(record, Measurement) and record.samples and len(record.samples) > 1:
         return msgspec.structs.replace(record, samples=record.samples * 5)
     return record
 
