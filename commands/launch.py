@@ -1,27 +1,99 @@
-"""launch: the script that starts a run inside a scheduler."""
+"""launch: the script or the manifests that start a run inside a scheduler."""
+
+import sys
 
 import click
 
+from .answers import one_line_errors
 
-@click.command()
-@click.argument("scheduler", type=click.Choice(["slurm"]))
-@click.option("--nodes", type=click.IntRange(min=1), required=True, metavar="N", help="How many nodes to ask for.")
+
+@click.group()
+def launch() -> None:
+    """Print what starts a run inside a scheduler: a script for sbatch, or manifests for kubectl."""
+
+
+_NODES = click.option("--nodes", type=click.IntRange(min=1), required=True, metavar="N", help="How many to ask for.")
+_ARGUMENTS = click.argument("arguments", nargs=-1, metavar="[-- OPTIONS OF RUN]")
+
+
+@launch.command()
+@_NODES
 @click.option("--gpus-per-node", type=click.IntRange(min=0), default=None, metavar="N", help="GPUs to ask for on each.")
 @click.option("--time", default="04:00:00", show_default=True, metavar="LIMIT", help="The job's time limit.")
 @click.option("--partition", default=None, metavar="NAME", help="Slurm's partition. [default: Slurm's own default]")
-@click.argument("arguments", nargs=-1, metavar="[-- OPTIONS OF RUN]")
-def launch(
-    *,
-    scheduler: str,
-    nodes: int,
-    gpus_per_node: int | None,
-    time: str,
-    partition: str | None,
-    arguments: tuple[str, ...],
+@_ARGUMENTS
+def slurm(
+    *, nodes: int, gpus_per_node: int | None, time: str, partition: str | None, arguments: tuple[str, ...]
 ) -> None:
-    """Print the job script that starts a run inside a scheduler, for sbatch."""
+    """Print the job script that starts a run inside Slurm, for sbatch."""
     from ..cluster.job_script import slurm_script
 
     click.echo(
         slurm_script(nodes=nodes, gpus_per_node=gpus_per_node, time=time, partition=partition, run=arguments), nl=False
     )
+
+
+@launch.command()
+@_NODES
+@click.option(
+    "--gpus-per-node", type=click.IntRange(min=0), required=True, metavar="N", help="GPUs to ask for on each."
+)
+@click.option("--image", required=True, help="A container image with hwlottery and torch.")
+@click.option("--name", default="hwlottery", show_default=True, help="Name of job, service and secret.")
+@click.option("--namespace", default=None, help="The namespace. [default: kubectl's]")
+@click.option("--gpu-resource", default="nvidia.com/gpu", show_default=True, help="What GPUs are called there.")
+@click.option("--rdma", multiple=True, metavar="RESOURCE=COUNT", help="RDMA devices of each pod, as rdma/hca=1.")
+@click.option(
+    "--volume", "volumes", multiple=True, metavar="CLAIM:PATH", help="Mount a claim: for --scratch and --out."
+)
+@click.option("--python", default="python3", show_default=True, help="Python in the image.")
+@click.option("--hours", type=click.FloatRange(min=0.1), default=4.0, show_default=True, help="The job's time limit.")
+@click.option(
+    "--stay",
+    type=click.IntRange(min=1),
+    default=1800,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long the head's pod waits for kubectl cp, where --out is on no volume.",
+)
+@click.option(
+    "--join-within",
+    type=click.IntRange(min=1),
+    default=900,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long pods may take to come: a node may have to fetch the image.",
+)
+@click.option("--jobset", is_flag=True, help="A JobSet (jobset.x-k8s.io) in place of a Job and its Service.")
+@_ARGUMENTS
+def kubernetes(
+    *,
+    rdma: tuple[str, ...],
+    volumes: tuple[str, ...],
+    hours: float,
+    stay: int,
+    join_within: int,
+    arguments: tuple[str, ...],
+    **wishes: object,
+) -> None:
+    """Print the manifests that start a run in Kubernetes, a pod a node, for kubectl create -f -.
+
+    They hold a Secret with the run's private key: pipe them, and print them anew for each run.
+    """
+    with one_line_errors():
+        from ..cluster.identity import new_identity
+        from ..cluster.manifest import asked_for, manifests
+
+        asked = asked_for(
+            rdma=rdma,
+            volumes=volumes,
+            time_s=round(hours * 3600),
+            stay_s=stay,
+            join_within_s=join_within,
+            run=arguments,
+            **wishes,
+        )
+        text = manifests(asked, new_identity())
+    if sys.stdout.isatty():
+        click.echo("note: this holds the run's private key; pipe it to kubectl create -f -", err=True)
+    click.echo(text, nl=False)

@@ -6,6 +6,7 @@ import sys
 import time
 from pathlib import Path
 
+import click
 import pytest
 from lab import Lab
 from lab.lab import ROOT, missing_tools
@@ -43,7 +44,7 @@ def submitted(lab, slurm, script):
         text=True,
         env=slurm,
         capture_output=True,
-        timeout=150,
+        timeout=280,
         check=False,
     )
     return output.read_text()
@@ -91,6 +92,23 @@ class TestInTheLab:
         texts = [said.encode(), *(file.read_bytes() for file in out.rglob("*") if file.is_file())]
         assert len(texts) > 5
         assert not any(b"PRIVATE KEY" in text or b"BEGIN CERT" in text for text in texts)
+
+    def test_a_node_of_the_step_that_lacks_hwlottery_is_named_and_the_run_goes_on(self, lab, slurm):
+        out = lab.folder / "lacking"
+        lacking, package = lab.hosts["node3"], Path(click.__file__).parent  # without it there is no command
+        lacking.run("mount", "-t", "tmpfs", "tmpfs", package)
+        try:
+            said = submitted(lab, slurm, script_for(out, "--join-within", 20, "--only", "all_reduce"))
+        finally:
+            lacking.run("umount", package)
+        run = read_run(out)
+        assert run.problems == [], said
+        assert {node.node for node in run.header.promised} == set(lab.hosts)
+        assert {event.subject for event in run.events if event.kind == "node_lost"} == {"node3"}
+        assert {m.subject for m in run.measurements if m.metric == "all_reduce.busbw"} >= {"node1", "node2"}
+        findings = json.loads((out / "verdict.json").read_text())["findings"]
+        failed = {found["subject"] for found in findings if found["result"] == "fail"}
+        assert failed == {"node3"}
 
     def test_without_an_identity_nothing_starts_to_listen(self, lab, slurm):
         out = lab.folder / "refused"
