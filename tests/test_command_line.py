@@ -16,21 +16,32 @@ README = (ROOT / "README.md").read_text()
 COMMANDS = sorted(cli.commands)
 
 
+def commands(group, *above):
+    """Every command that can be run, by its words: those within a group too."""
+    for name, command in sorted(group.commands.items()):
+        yield (*above, name), command
+        if isinstance(command, click.Group):
+            yield from commands(command, *above, name)
+
+
+ALL = dict(commands(cli))
+
+
 def options(command):
     return [parameter for parameter in command.params if isinstance(parameter, click.Option)]
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_and_option_has_help(name):
-    command = cli.commands[name]
+@pytest.mark.parametrize("words", ALL, ids=" ".join)
+def test_every_command_and_option_has_help(words):
+    command = ALL[words]
     assert command.help
     for option in options(command):
-        assert option.help, f"{name} {option.opts[-1]} has no help"
+        assert option.help, f"{words} {option.opts[-1]} has no help"
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_shows_its_help(name):
-    result = CliRunner().invoke(cli, [name, "--help"])
+@pytest.mark.parametrize("words", ALL, ids=" ".join)
+def test_every_command_shows_its_help(words):
+    result = CliRunner().invoke(cli, [*words, "--help"])
     assert result.exit_code == 0
     assert result.output.startswith("Usage:")
 
@@ -40,7 +51,7 @@ def test_the_readme_names_every_command_and_no_other():
 
 
 def test_every_option_that_the_readme_names_exists():
-    known = {name for command in cli.commands.values() for option in options(command) for name in option.opts}
+    known = {name for command in ALL.values() for option in options(command) for name in option.opts}
     known |= {"--help", "--index-url"}  # click's own, and pip's
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", README)) <= known
 
