@@ -42,7 +42,11 @@ def test_every_python_and_data_file_of_the_package_is_in_the_wheel(wheel):
 
 def test_no_test_or_cache_is_in_the_wheel(wheel):
     names = zipfile.ZipFile(wheel).namelist()
-    assert [name for name in names if "test" in Path(name).name or "__pycache__" in name] == []
+    assert [
+        name
+        for name in names
+        if Path(name).name.startswith("test_") or "tests" in Path(name).parts or "__pycache__" in name
+    ] == []
 
 
 @pytest.mark.slow
