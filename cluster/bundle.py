@@ -5,8 +5,6 @@ without torch, in the versions that are installed here.
 """
 
 import hashlib
-import importlib.metadata
-import platform
 import re
 import sys
 import tempfile
@@ -19,22 +17,16 @@ from msgspec import Struct
 
 from .. import __version__
 from ..evidence import RunError
-from .own_wheel import own_wheel, run_pip
+from .bundle_wheels import default_platform, fetch, platforms_of, requirements_of
+from .own_wheel import own_wheel
 
-# What a node's worker, its ranks and its sensors import; pyproject.toml has their versions. All else is the head's.
-NODE = ("distributed", "msgspec", "numpy", "nvidia-ml-py", "pebble", "psutil")
-IMAGE_S_OWN = "torch"
 # The image's numpy is what its torch was built with: ours is for an image that has none.
 _UNLESS = {"numpy": "numpy"}
 
 _FORMAT = 1
-_FETCH_WITHIN_S = 900.0
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _MOST_MANIFEST = 1 << 20
 _WHEEL_NAME = re.compile(r"[A-Za-z0-9_.+-]+\.whl")
-_PLATFORM = re.compile(r"manylinux_2_(?P<glibc>\d+)_(?P<machine>\w+)")
-# manylinux's earlier names, by the glibc that they mean.
-_OLD_NAMES = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}
 
 
 class Wheel(Struct, frozen=True, kw_only=True):
@@ -68,11 +60,6 @@ class Bundle(Struct, frozen=True, kw_only=True):
     sha256: str
 
 
-def default_platform() -> str:
-    """Machines as this one, with a glibc as old as 2.28 (Debian 10, RHEL 8, Ubuntu 20.04)."""
-    return f"manylinux_2_28_{platform.machine()}"
-
-
 def default_name(python: str | None = None, where: str | None = None, *, head: bool = False) -> str:
     """The name of a bundle's file, which tells what it is for."""
     part = "-head" if head else ""
@@ -92,7 +79,7 @@ def make_bundle(output: Path, *, python: str | None = None, where: str | None = 
     with tempfile.TemporaryDirectory(prefix="hwlottery-bundle-") as place:
         folder = Path(place)
         own = own_wheel(folder)
-        _fetch(_requirements(own, head=head), folder, python, platforms)
+        fetch(requirements_of(own, head=head), folder, python, platforms)
         wheels = tuple(_wheel(file) for file in sorted(folder.glob("*.whl")))
         manifest = Manifest(
             format=_FORMAT,
@@ -109,84 +96,6 @@ def make_bundle(output: Path, *, python: str | None = None, where: str | None = 
 
 def _own_python() -> str:
     return f"{sys.version_info[0]}.{sys.version_info[1]}"
-
-
-def platforms_of(name: str) -> list[str]:
-    """The platform tags that fit a platform: its own and those of each older glibc. Raises RunError."""
-    found = _PLATFORM.fullmatch(name)
-    if found is None:
-        raise RunError(f"--platform {name}: give one such as {default_platform()} or manylinux_2_28_aarch64")
-    machine, newest = found["machine"], int(found["glibc"])
-    tags = []
-    for glibc in range(newest, 4, -1):
-        tags.append(f"manylinux_2_{glibc}_{machine}")
-        if glibc in _OLD_NAMES:
-            tags.append(f"{_OLD_NAMES[glibc]}_{machine}")
-    return tags
-
-
-def _requirements(own: Path, *, head: bool) -> list[str]:
-    """What the wheel itself says that it requires, without torch: all for a head, else what nodes import."""
-    from packaging.requirements import Requirement
-    from packaging.utils import canonicalize_name
-
-    wanted = {canonicalize_name(name) for name in NODE}
-    stated = (Requirement(text) for text in _metadata(own).get_all("Requires-Dist") or ())
-    always = [requirement for requirement in stated if "extra" not in str(requirement.marker)]
-    return [
-        str(requirement)
-        for requirement in always
-        if (name := canonicalize_name(requirement.name)) != IMAGE_S_OWN and (head or name in wanted)
-    ]
-
-
-def _fetch(requirements: list[str], folder: Path, python: str, platforms: list[str]) -> None:
-    """Fetch wheels until none is missing. pip reads conditions on the Python version as of the Python that it runs in,
-    so for another one what it left out is asked for by name."""
-    fits = ["--python-version", python, "--implementation", "cp", *(f"--platform={name}" for name in platforms)]
-    pins = folder / "constraints.txt"
-    pins.write_text("".join(f"{line}\n" for line in _installed()))
-    asked: set[str] = set()
-    while missing := [text for text in requirements if text not in asked]:
-        words = ("--only-binary=:all:", "--dest", str(folder), "--constraint", str(pins), *fits, *missing)
-        run_pip("download", *words, within_s=_FETCH_WITHIN_S)
-        asked.update(missing)
-        requirements = list(unmet(folder, python))
-    pins.unlink()
-
-
-def _installed() -> Iterator[str]:
-    """What is installed here, as pins: head and nodes must understand each other. Local versions are on no index."""
-    for found in importlib.metadata.distributions():
-        name, version = found.metadata["Name"], found.version
-        if name and name.lower() not in ("hwlottery", IMAGE_S_OWN) and "+" not in version:
-            yield f"{name}=={version}"
-
-
-def unmet(folder: Path, python: str) -> Iterator[str]:
-    """What the fetched wheels require for this Python, and none of them is."""
-    from packaging.requirements import Requirement
-    from packaging.utils import canonicalize_name
-
-    files = [file for file in folder.glob("*.whl") if not file.name.startswith("hwlottery-")]
-    here = {canonicalize_name(file.name.partition("-")[0]) for file in files}
-    target = {"python_version": python, "python_full_version": f"{python}.0", "extra": ""}
-    for file in files:
-        for requirement in map(Requirement, _metadata(file).get_all("Requires-Dist") or ()):
-            applies = requirement.marker is None or requirement.marker.evaluate(target)
-            if applies and canonicalize_name(requirement.name) not in here:
-                requirement.marker = None
-                yield str(requirement)
-
-
-def _metadata(wheel: Path) -> importlib.metadata.PackageMetadata:
-    with zipfile.ZipFile(wheel) as opened:
-        (name,) = (name for name in opened.namelist() if re.fullmatch(r"[^/]+\.dist-info/METADATA", name))
-        text = opened.read(name).decode()
-    from email import message_from_string
-
-    found: importlib.metadata.PackageMetadata = message_from_string(text)  # type: ignore[assignment]  # it is a Message
-    return found
 
 
 def _version_of(wheel: Path) -> str:
@@ -234,6 +143,14 @@ def load_bundle(path: Path) -> Bundle:
     if manifest.hwlottery != __version__:
         raise RunError(f"{path} is of hwlottery {manifest.hwlottery}, and this is {__version__}: make it again")
     return Bundle(path=path, manifest=manifest, size=size, sha256=digest.hexdigest())
+
+
+def load_for_head(path: Path) -> Bundle:
+    """A bundle with which a node may be the head of a run. Raises RunError."""
+    bundle = load_bundle(path)
+    if not bundle.manifest.head:
+        raise RunError(f"{path} has no head's part, and inside a scheduler a node leads: make it with bundle --head")
+    return bundle
 
 
 def _manifest(opened: zipfile.ZipFile) -> Manifest:

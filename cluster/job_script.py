@@ -3,10 +3,23 @@
 import shlex
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 
 
-def slurm_script(*, nodes: int, gpus_per_node: int | None, time: str, partition: str | None, run: Iterable[str]) -> str:
-    """A script for sbatch. `run` are the arguments of `hwlottery run`; `time` is Slurm's limit, such as 02:00:00."""
+def slurm_script(
+    *,
+    nodes: int,
+    gpus_per_node: int | None,
+    time: str,
+    partition: str | None,
+    run: Iterable[str],
+    bundle: Path | None = None,
+    python: str | None = None,
+) -> str:
+    """A script for sbatch. `run` are the arguments of `hwlottery run`; `time` is Slurm's limit, such as 02:00:00.
+
+    With a bundle nothing of ours need be on the nodes: `python` is what starts their own Python.
+    """
     wishes = {
         "job-name": "hwlottery",
         "nodes": str(nodes),
@@ -17,7 +30,9 @@ def slurm_script(*, nodes: int, gpus_per_node: int | None, time: str, partition:
         **({"partition": partition} if partition else {}),
     }
     given = [*run] if gpus_per_node is None else ["--gpus-per-node", str(gpus_per_node), *run]
-    python = shlex.quote(sys.executable)
+    starts = python or ("python3" if bundle else shlex.quote(sys.executable))
+    here = f"{starts} {shlex.quote(str(bundle))}" if bundle else starts
+    there = f'{starts} "$place/bundle.pyz" --once' if bundle else starts
     return "\n".join(
         [
             "#!/bin/bash",
@@ -26,10 +41,26 @@ def slurm_script(*, nodes: int, gpus_per_node: int | None, time: str, partition:
             "#SBATCH --mem=0",
             "set -eu",
             "# What lets a node into the run: made for this job, and given to its tasks alone.",
-            f'HWLOTTERY_IDENTITY="$({python} -m hwlottery.cluster.identity)"',
+            f'HWLOTTERY_IDENTITY="$({here} -m hwlottery.cluster.identity)"',
+            *(_bringing(bundle) if bundle else []),
             "export HWLOTTERY_IDENTITY",
             "# Once a node, with all its cores; the report lies where the first task runs, as the output says.",
-            f"exec srun --ntasks-per-node=1 --cpu-bind=none {python} -m hwlottery run {shlex.join(given)}".rstrip(),
+            f"srun --ntasks-per-node=1 --cpu-bind=none {there} -m hwlottery run {shlex.join(given)}".rstrip(),
             "",
         ]
     )
+
+
+def _bringing(bundle: Path) -> list[str]:
+    """The lines that copy a bundle to a folder of the job's own on each node.
+
+    The run removes it as soon as it is unpacked there, and what was unpacked when it ends; the trap is for a copy
+    that fails.
+    """
+    return [
+        "# hwlottery is brought to each node, and removed (--once), also when the job is cancelled or times out.",
+        'place="/tmp/hwlottery-$SLURM_JOB_ID"',
+        "trap 'srun --ntasks-per-node=1 rm -rf \"$place\"' EXIT",
+        'srun --ntasks-per-node=1 mkdir -m 700 "$place"',
+        f'sbcast {shlex.quote(str(bundle))} "$place/bundle.pyz"',
+    ]

@@ -1,10 +1,12 @@
 """launch: the script or the manifests that start a run inside a scheduler."""
 
 import sys
+from pathlib import Path
 
 import click
 
 from .answers import one_line_errors
+from .arguments import FILE
 
 
 @click.group()
@@ -21,16 +23,44 @@ _ARGUMENTS = click.argument("arguments", nargs=-1, metavar="[-- OPTIONS OF RUN]"
 @click.option("--gpus-per-node", type=click.IntRange(min=0), default=None, metavar="N", help="GPUs to ask for on each.")
 @click.option("--time", default="04:00:00", show_default=True, metavar="LIMIT", help="The job's time limit.")
 @click.option("--partition", default=None, metavar="NAME", help="Slurm's partition. [default: Slurm's own default]")
+@click.option(
+    "--bundle",
+    type=FILE,
+    default=None,
+    help="Bring hwlottery to nodes that have torch alone: a file made with `hwlottery bundle --head`.",
+)
+@click.option(
+    "--python",
+    default=None,
+    metavar="COMMAND",
+    help="What starts Python on the nodes. [default: the path of the one here; python3 with --bundle]",
+)
 @_ARGUMENTS
 def slurm(
-    *, nodes: int, gpus_per_node: int | None, time: str, partition: str | None, arguments: tuple[str, ...]
+    *,
+    nodes: int,
+    gpus_per_node: int | None,
+    time: str,
+    partition: str | None,
+    bundle: Path | None,
+    python: str | None,
+    arguments: tuple[str, ...],
 ) -> None:
     """Print the job script that starts a run inside Slurm, for sbatch."""
-    from ..cluster.job_script import slurm_script
+    with one_line_errors():
+        from ..cluster.bundle import load_for_head
+        from ..cluster.job_script import slurm_script
 
-    click.echo(
-        slurm_script(nodes=nodes, gpus_per_node=gpus_per_node, time=time, partition=partition, run=arguments), nl=False
-    )
+        script = slurm_script(
+            nodes=nodes,
+            gpus_per_node=gpus_per_node,
+            time=time,
+            partition=partition,
+            run=arguments,
+            bundle=load_for_head(bundle.absolute()).path if bundle else None,
+            python=python,
+        )
+    click.echo(script, nl=False)
 
 
 @launch.command()

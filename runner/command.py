@@ -68,16 +68,27 @@ def run_new(options: Options, console: Console) -> Path:
 
 
 def advice_for(
-    scratch: Path, hosts: str | None, *, ssh: str | None, remote_python: str | None, listen: str | None
+    scratch: Path,
+    hosts: str | None,
+    *,
+    ssh: str | None,
+    remote_python: str | None,
+    listen: str | None,
+    bundle: str | None = None,
 ) -> list[Advice]:
-    """What doctor finds: of this machine, or of the hosts. Raises RunError for a node set that is none."""
+    """What doctor finds: of this machine, or of the hosts, to which a run would bring a bundle. Raises RunError for a
+    node set that is none, and for a damaged bundle."""
     if hosts is None:
         from .doctor import examine
 
         return examine(scratch)
     from .doctor_hosts import examine_hosts
 
-    return examine_hosts(hosts, reach_from(ssh=ssh, remote_python=remote_python, listen=listen), scratch.absolute())
+    if bundle is not None and bundle != "auto":
+        load_bundle(Path(bundle))
+    python = remote_python or ("python3" if bundle else None)
+    reach = reach_from(ssh=ssh, remote_python=python, listen=listen)
+    return examine_hosts(hosts, reach, scratch.absolute(), bundled=bundle is not None)
 
 
 @contextlib.contextmanager

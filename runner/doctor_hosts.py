@@ -1,116 +1,72 @@
-"""doctor's look at other hosts: ssh, software, ports both ways, clocks and scratch, each with its remedy."""
+"""doctor's look at other hosts: ssh, software, ports, clocks and scratch, each with its remedy."""
 
-import contextlib
-import json
 import socket
-import subprocess
-import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
-from ..cluster.clocks import ClockReading, ask, offsets
+from ..cluster.clocks import offsets
 from ..cluster.node_main import own_software, unlike
-from ..cluster.ssh import Ssh, node_set
-from .advice import Advice, ok, problem
+from ..cluster.ssh import node_set
+from .advice import Advice, note, ok, problem
+from .doctor_ports import port_problems
+from .doctor_talk import Look
 from .joining import MOST_CLOCK_OFFSET_S, Reach
 
-_SCRIPT = Path(__file__).with_name("doctor_remote.py")
-_HOST_WITHIN_S = 60.0
-_PORT_WITHIN_S = 5.0
 _AT_ONCE = 64
 
 
-class Look:
-    """What was found of one host. `failed` is why nothing could be asked of it; `from_head` why no port of it was
-    reached from here; both empty where all is well."""
+def examine_hosts(hosts: str, reach: Reach, scratch: Path, *, bundled: bool = False) -> list[Advice]:
+    """Look at each host of a node set, all at once. With `bundled` none needs to have hwlottery.
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.failed = ""
-        self.found: dict[str, Any] = {}
-        self.from_head = ""
-        self.clock: ClockReading | None = None
-
-
-def examine_hosts(hosts: str, reach: Reach, scratch: Path) -> list[Advice]:
-    """Look at each host of a node set, all at once. Raises RunError for a set that is none, or without any route."""
+    Raises RunError for a set that is none, or without any route.
+    """
     names = node_set(hosts)
     address, port = reach.address(names)
+    wanted = own_software()
+    if bundled:
+        del wanted["hwlottery"]
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    with socket.create_server((address, port), family=family, backlog=len(names) + 8) as server:
+    with ExitStack() as stack:
+        server = stack.enter_context(socket.create_server((address, port), family=family, backlog=len(names) + 8))
         at = (address, int(server.getsockname()[1]))
-        with ThreadPoolExecutor(max_workers=min(_AT_ONCE, len(names))) as pool:
-            looks = list(pool.map(lambda name: look_at(name, reach.ssh, at, scratch), names))
+        pool = stack.enter_context(ThreadPoolExecutor(max_workers=min(_AT_ONCE, len(names))))
+        looks = list(pool.map(lambda name: stack.enter_context(Look(name)).begin(reach.ssh, at, scratch), names))
+        there = [look for look in looks if not look.failed]
+        list(pool.map(lambda look: look.ask_reach(there), there))
+        shared = list(_scratch_problems(there, scratch, pool))
     apart = offsets({look.name: look.clock.ahead for look in looks if look.clock is not None})
-    return [
-        advice
-        for look in looks
-        for advice in (list(problems_of(look, apart.get(look.name), at, scratch)) or [_well(look, apart[look.name])])
-    ]
+    ports = port_problems({look.name: look.unreached for look in there})
+    return [*_of_each(looks, ports, apart, wanted=wanted, at=at, scratch=scratch), *shared]
 
 
-def look_at(name: str, ssh: Ssh, head: tuple[str, int], scratch: Path) -> Look:
-    """Ask one host, within a minute."""
-    look = Look(name)
-    words = ["-c", _SCRIPT.read_text("utf-8"), head[0], str(head[1]), str(scratch)]
-    process = subprocess.Popen(
-        ssh.command(name, words), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    late = threading.Timer(_HOST_WITHIN_S, process.kill)
-    late.start()
-    try:
-        with process:
-            _ask(look, process, ssh)
-            if not look.found:
-                look.failed = _last_line(process) or f"no answer within {_HOST_WITHIN_S:.0f} s"
-    finally:
-        late.cancel()
-    return look
+def _of_each(
+    looks: list[Look],
+    ports: Mapping[str, list[Advice]],
+    apart: Mapping[str, float],
+    *,
+    wanted: Mapping[str, str],
+    at: tuple[str, int],
+    scratch: Path,
+) -> Iterator[Advice]:
+    for look in looks:
+        found = [
+            *_own_problems(look, wanted, at, scratch),
+            *ports.get(look.name, ()),
+            *_clock_problems(look, apart.get(look.name)),
+        ]
+        yield from found or [_well(look, apart[look.name], len(looks) > 1)]
 
 
-def _ask(look: Look, process: "subprocess.Popen[str]", ssh: Ssh) -> None:
-    assert process.stdin is not None
-    assert process.stdout is not None
-    stdin, stdout = process.stdin, process.stdout
-
-    def clock() -> float:
-        stdin.write("\n")
-        stdin.flush()
-        return float(stdout.readline())
-
-    with contextlib.suppress(OSError, ValueError):  # it ended, or said what is no answer of ours
-        look.found = json.loads(stdout.readline())
-        look.from_head = _reached(ssh.hostname(look.name), int(look.found["port"]))
-        look.clock = ask(clock)
-    with contextlib.suppress(OSError):
-        stdin.close()
-
-
-def _reached(address: str, port: int) -> str:
-    """Why a port cannot be reached from here; empty where it can."""
-    try:
-        socket.create_connection((address, port), timeout=_PORT_WITHIN_S).close()
-    except OSError as error:
-        return str(error)
-    return ""
-
-
-def _last_line(process: "subprocess.Popen[str]") -> str:
-    assert process.stderr is not None
-    lines = process.stderr.read().strip().splitlines()
-    return lines[-1][:300] if lines else ""
-
-
-def problems_of(look: Look, apart: float | None, head: tuple[str, int], scratch: Path) -> Iterator[Advice]:
+def _own_problems(look: Look, wanted: Mapping[str, str], head: tuple[str, int], scratch: Path) -> Iterator[Advice]:
     """What is wrong with a host, each with what to do."""
     if look.failed:
         yield problem(f"{look.name}: ssh", look.failed, _how_to_reach(look.failed, look.name))
         return
-    different = unlike(own_software(), look.found)
+    different = unlike(dict(wanted), look.found)
     if different:
-        yield problem(f"{look.name}: software", different, "install on it what is here, or say --remote-python")
+        yield problem(f"{look.name}: software", different, _how_to_be_alike(look))
     if look.found["to_head"]:
         detail = f"cannot connect to {head[0]}:{head[1]} here: {look.found['to_head']}"
         yield problem(f"{look.name}: port to here", detail, "open the firewall, or say --listen ADDRESS:PORT")
@@ -118,14 +74,38 @@ def problems_of(look: Look, apart: float | None, head: tuple[str, int], scratch:
         detail = f"its port {look.found['port']} cannot be reached from here: {look.from_head}"
         yield problem(f"{look.name}: port from here", detail, "open the firewall between the nodes and this machine")
     if look.found["scratch"]:
-        yield problem(
-            f"{look.name}: scratch", look.found["scratch"], f"make {scratch} there, or give another --scratch"
-        )
+        detail, remedy = look.found["scratch"], f"make {scratch} there, or give another --scratch"
+        yield problem(f"{look.name}: scratch", detail, remedy)
+
+
+def _clock_problems(look: Look, apart: float | None) -> Iterator[Advice]:
+    if look.failed:
+        return
     if apart is None:
         yield problem(f"{look.name}: clock", "could not be read", "run hwlottery doctor again")
     elif abs(apart) > MOST_CLOCK_OFFSET_S:
         way = "ahead of" if apart > 0 else "behind"
         yield problem(f"{look.name}: clock", f"{abs(apart):.1f} s {way} the others'", "run chrony on it")
+
+
+def _scratch_problems(looks: list[Look], scratch: Path, pool: ThreadPoolExecutor) -> Iterator[Advice]:
+    """Whether the hosts' scratch is one filesystem: what one of them writes, the others see, or none does."""
+    able = [look for look in looks if not look.found["scratch"]]
+    if len(able) < 2:
+        return
+    writer, others = able[0], able[1:]
+    file = writer.ask("write")
+    seen = dict(zip(others, pool.map(lambda look: look.ask("sees", file=file), others), strict=True))
+    blind = ", ".join(look.name for look, sees in seen.items() if sees is False)
+    if file is None or None in seen.values():
+        yield note("scratch", f"whether the hosts share {scratch} could not be told", "run hwlottery doctor again")
+    elif not blind:
+        yield ok("scratch", f"the hosts share {scratch}")
+    elif not any(seen.values()):
+        yield ok("scratch", f"{scratch} is each host's own")
+    else:
+        detail = f"what {writer.name} wrote to {scratch} is not seen on {blind}, and is on the other hosts"
+        yield problem("scratch", detail, "mount the same filesystem everywhere, or give another --scratch")
 
 
 def _how_to_reach(said: str, name: str) -> str:
@@ -139,8 +119,15 @@ def _how_to_reach(said: str, name: str) -> str:
     return f"ssh {name} must work without a question: see ~/.ssh/config, --ssh or HWLOTTERY_SSH"
 
 
-def _well(look: Look, apart: float) -> Advice:
+def _how_to_be_alike(look: Look) -> str:
+    if look.found["hwlottery"].startswith("absent") and look.found["torch"] != "absent":
+        return "hwlottery is not there: run with --bundle auto brings it (or say --remote-python)"
+    return "install on it what is here, or say --remote-python"
+
+
+def _well(look: Look, apart: float, several: bool) -> Advice:
+    ports = "ports both ways, to here and among the hosts" if several else "ports both ways"
     return ok(
         look.name,
-        f"reached; software as here; ports both ways; clock within {abs(apart):.3f} s of the others'; scratch written",
+        f"reached; software as here; {ports}; clock within {abs(apart):.3f} s of the others'; scratch written",
     )

@@ -15,8 +15,9 @@ import pytest
 from image import image_python
 
 from hwlottery.cluster import bundle_main
-from hwlottery.cluster.bundle import NODE, load_bundle, make_bundle, platforms_of, unmet
+from hwlottery.cluster.bundle import load_bundle, make_bundle
 from hwlottery.cluster.bundle_main import Refused, receive, unpack
+from hwlottery.cluster.bundle_wheels import NODE, platforms_of, unmet
 from hwlottery.cluster.own_wheel import own_wheel, packed_again
 from hwlottery.evidence import RunError
 

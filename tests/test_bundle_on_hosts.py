@@ -43,7 +43,7 @@ def bundle(tmp_path_factory):
 
 def command(out, image, hosts, *more, profile="tiny"):
     given = ["--profile", PROFILES / f"{profile}.yaml", "--policy", "prolog", "--scratch", "/tmp", "--out", out]
-    words = ["run", *given, "--hosts", hosts, "--remote-python", image, *more]
+    words = ["run", *given, "--hosts", hosts, "--remote-python", image, "--join-within", "150", *more]
     return [sys.executable, "-m", "hwlottery", *map(str, words)]
 
 
@@ -79,7 +79,9 @@ def test_the_hosts_have_torch_but_not_hwlottery_and_reach_no_registry(lab, image
 def run(lab, image, bundle, tmp_path_factory):
     """A run from the bundle, shared by the tests that only read it; and what was seen on a host meanwhile."""
     out = tmp_path_factory.mktemp("run") / "run"
-    return out, hwlottery(lab, command(out, image, "node[1-2]", "--bundle", bundle))
+    return out, hwlottery(
+        lab, command(out, image, "node[1-2]", "--bundle", bundle, "--only", "all_reduce"), timeout=250
+    )
 
 
 def test_a_run_by_ssh_installs_the_bundle_and_measures_every_node(lab, image, run):
@@ -112,7 +114,7 @@ def test_nothing_is_left_on_the_hosts_when_the_head_is_stopped_or_killed(lab, im
     )
     try:
         wait_until(
-            lambda: (out / "plan.jsonl").exists() and "matmul" in (out / "plan.jsonl").read_text(), 60, "measuring"
+            lambda: (out / "plan.jsonl").exists() and "matmul" in (out / "plan.jsonl").read_text(), 150, "measuring"
         )
         assert all(left_on(lab)[name] for name in ("node1", "node2"))
         head.send_signal(end)

@@ -65,7 +65,6 @@ def _configuration(hosts: dict[str, Host], head: str, place: Path) -> str:
         "SelectType": "select/cons_tres",
         "SlurmdParameters": "config_overrides",
         "MpiDefault": "none",
-        "KillWait": "5",
     }
     nodes = [
         f"NodeName={host.name} NodeHostname={host.name} NodeAddr={host.address} Port=16818 CPUs=2 RealMemory=2000"
