@@ -5,7 +5,6 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -222,43 +221,3 @@ def _remove_without_waiting(folder: Path, within_s: float = 5.0) -> None:
 def one_line(error: BaseException) -> str:
     """An exception in one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"[:500]
-
-
-_keeper: NodeKeeper | None = None
-
-
-def install(keeper: NodeKeeper) -> None:
-    """Make this process the worker of that node."""
-    global _keeper  # noqa: PLW0603  # a process is one node's worker for its whole life
-    _keeper = keeper
-
-
-def here() -> NodeKeeper:
-    """This node's keeper, for the tasks below and for those of the runner."""
-    assert _keeper is not None
-    return _keeper
-
-
-def prepare_here(subjects: tuple[str, ...], env: tuple[tuple[str, str], ...], leader: str | None) -> Prepared:
-    """Task: NodeKeeper.prepare on the node that runs it."""
-    return here().prepare(subjects, env, leader)
-
-
-def died_idle_here() -> tuple[str, ...]:
-    """Task: NodeKeeper.died_idle on the node that runs it."""
-    return here().died_idle()
-
-
-def perform_here(part: Part) -> PartResult:
-    """Task: NodeKeeper.perform on the node that runs it."""
-    return here().perform(part)
-
-
-def abort_here(trial: str) -> None:
-    """Task: NodeKeeper.abort on the node that runs it."""
-    here().abort(trial)
-
-
-def call_here(function: Callable[..., Any], *args: Any) -> Any:
-    """Task: any function of ours on the node that runs it."""
-    return function(*args)

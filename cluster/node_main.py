@@ -22,7 +22,8 @@ from . import dask_settings
 from .bundle_main import UNLIKE
 from .identity import Identity
 from .network import address_towards, host_and_port, interface_of
-from .node import Beside, NodeConfig, NodeKeeper, install
+from .node import Beside, NodeConfig, NodeKeeper
+from .node_tasks import install
 
 SILENT_FOR_S = 30.0
 _ASK_EVERY_S = 5.0
@@ -82,13 +83,13 @@ def unlike(wanted: dict[str, str], own: dict[str, str]) -> str:
 
 async def serve(summons: Summons, keeper: NodeKeeper, host: str) -> None:
     """Be the node's Dask worker until the head closes."""
-    from distributed import Worker
+    from .silent import SilentWorker
 
     heard = _LastHeard(keeper)
-    worker = await Worker(
+    worker = await SilentWorker(
         summons.scheduler,
         name=summons.node.name,
-        nthreads=len(summons.node.ranks) + 4,
+        nthreads=1,  # of Dask's own tasks, of which there are none
         host=host,
         security=summons.identity.security(),
         dashboard=False,
@@ -96,7 +97,6 @@ async def serve(summons: Summons, keeper: NodeKeeper, host: str) -> None:
         memory_limit=0,
         local_directory=str(keeper.folder),
     )
-    worker.http_server.stop()  # Dask's HTTP server has no routes here and no TLS
     threading.Thread(target=heard.watch, daemon=True).start()
     asking = asyncio.create_task(_ask_head(worker, heard))
     await worker.finished()

@@ -10,7 +10,7 @@ import msgspec
 from .. import __version__
 from ..cluster import Cluster, Doubts, Node, Outcome, Rank, Round
 from ..cluster.control import ControlPlane, Returned, Sent
-from ..cluster.node import died_idle_here
+from ..cluster.node_tasks import died_idle_here
 from ..evidence import (
     AnyRecord,
     Event,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..cluster import node as node_worker
+from ..cluster.node_tasks import here
 from ..evidence import AnyReading
 from ..sensors.sampler import Sampler, Window
 
@@ -29,7 +29,7 @@ class _Beside:
 def watch() -> _Beside:
     """Start the sensors of this node's worker. The factory that cluster.node_main calls by name."""
     global _sampler  # noqa: PLW0603  # a process is one node's worker for its whole life
-    keeper = node_worker.here()
+    keeper = here()
     _sampler = Sampler(node=keeper.config.name, own_pids=lambda: {os.getpid(), *keeper.pids()})
     _sampler.start()
     return _Beside(_sampler)

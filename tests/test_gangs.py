@@ -266,6 +266,6 @@ def test_a_node_that_cannot_do_its_part_costs_the_trial_and_not_the_run(plane):
 
 
 def node_folder():
-    from hwlottery.cluster.node import here
+    from hwlottery.cluster.node_tasks import here
 
     return str(here().folder)

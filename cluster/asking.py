@@ -1,0 +1,60 @@
+"""Asking nodes: a function of ours is run in a node's worker, and a node that does not answer in time is lost.
+
+A question is one message to the worker and one back, on a connection that is kept. (As Dask tasks the same cost the
+head ten messages and four times the CPU time, which with hundreds of nodes is what a round takes.)
+"""
+
+import asyncio
+import pickle
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from .node_tasks import answer
+
+_T = TypeVar("_T")
+
+
+class NodeLost(Exception):
+    """A node's worker is gone or does not answer; the message is one line."""
+
+
+class Asking:
+    """The head's end of the connections to nodes' workers. `lost` says of each node that is lost why."""
+
+    def __init__(self, cluster: Any) -> None:
+        """`cluster` is the SpecCluster whose scheduler the workers join."""
+        self._cluster = cluster
+        self.lost: dict[str, str] = {}
+
+    def here(self, node: str) -> bool:
+        """Whether a node's worker is there."""
+        return node in self._cluster.scheduler.aliases
+
+    def lose(self, node: str, why: str) -> str:
+        """Note that a node is lost; what was said of it first."""
+        return self.lost.setdefault(node, why)
+
+    def wait(self, answers: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
+        """Run questions from a thread that may wait for their answers."""
+        answered: _T = self._cluster.sync(answers)
+        return answered
+
+    async def ask(self, node: str, within_s: float, function: Callable[..., Any], *args: Any) -> Any:
+        """What the function answers on a node. Raises NodeLost, or what the function raises."""
+        from distributed.protocol.serialize import deserialize
+
+        scheduler = self._cluster.scheduler
+        address = scheduler.aliases.get(node)
+        if address is None or node in self.lost:
+            raise NodeLost(self.lose(node, "its worker ended"))
+        question = pickle.dumps(answer), pickle.dumps((function, *args))
+        try:
+            said = await asyncio.wait_for(scheduler.rpc(address).run(function=question[0], args=question[1]), within_s)
+        except TimeoutError:
+            raise NodeLost(self.lose(node, f"no answer within {within_s:.0f} s")) from None
+        except OSError:  # Dask's CommClosedError is one
+            raise NodeLost(self.lose(node, "its worker ended")) from None
+        returned, value = pickle.loads(deserialize(said["result"].header, said["result"].frames))  # noqa: S301  # a node's own
+        if not returned:
+            raise value
+        return value
