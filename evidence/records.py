@@ -59,6 +59,7 @@ EventKind = Literal[
 ]
 
 MOST_SAMPLES = 1000
+_LEAST_INTEGER, _MOST_INTEGER = -(2**63), 2**63 - 1
 QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 
 
@@ -71,8 +72,9 @@ class Record(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit
 
 def _refuse_huge(values: Iterable[Scalar]) -> None:
     """Integers beyond 64 bits: JSON readers and floats differ in what they make of them."""
-    if any(isinstance(value, int) and not -(2**63) <= value < 2**63 for value in values):
-        raise ValueError("an integer beyond 64 bits")
+    for value in values:  # a plain loop: it runs for each record of a run
+        if isinstance(value, int) and not _LEAST_INTEGER <= value <= _MOST_INTEGER:
+            raise ValueError("an integer beyond 64 bits")
 
 
 class Fact(Record, frozen=True, kw_only=True, tag="fact"):
@@ -114,7 +116,8 @@ class Measurement(Record, frozen=True, kw_only=True, tag="measurement"):
             raise ValueError("a measurement has either samples, or quantiles, or a value")
         if self.samples is not None and not 1 <= len(self.samples) <= MOST_SAMPLES:
             raise ValueError(f"a measurement has 1 to {MOST_SAMPLES} samples")
-        if not all(map(math.isfinite, self.numbers())):
+        # A sum is finite only where all numbers are; one that overflows is looked at again.
+        if not math.isfinite(sum(numbers := self.numbers())) and not all(map(math.isfinite, numbers)):
             raise ValueError("not finite: write NotMeasured with reason not_finite")
         self._refuse_odd_quantiles()
         _refuse_huge(self.params.values())

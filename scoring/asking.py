@@ -22,7 +22,10 @@ def wanted_values(figures: Figures, check: Check, target: Target) -> tuple[list[
 
 def asked(params: Params, where: dict[str, Wanted]) -> bool:
     """Whether a value with these params is one of those that `where` asks for."""
-    return all(key in params and _within(params[key], wanted) for key, wanted in where.items())
+    for key, wanted in where.items():  # noqa: SIM110  # a plain loop: it runs for each value and check
+        if key not in params or not _within(params[key], wanted):
+            return False
+    return True
 
 
 def _gaps(key: str, wanted: Wanted, values: list[Value]) -> list[Params]:

@@ -21,7 +21,8 @@ def index(checks: Sequence[Check], shares: Shares, excluded: Collection[str]) ->
     logs: list[tuple[float, float]] = []
     for check in checks:
         if check.weight > 0:
-            found = [share for subject, share in shares.get(check.check, []) if not _among(subject, excluded)]
+            kept = shares.get(check.check, [])
+            found = [share for subject, share in kept if not excluded or not _among(subject, excluded)]
             numbers = [share for share in found if share is not None]
             if not numbers or len(numbers) < len(found):
                 return None

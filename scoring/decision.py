@@ -82,10 +82,12 @@ def remaining(findings: Iterable[Finding], decision: Decision) -> list[Finding]:
 
 
 def _on_the_rest(findings: Iterable[Finding], excluded: tuple[str, ...]) -> Iterator[Finding]:
+    if not excluded:
+        yield from findings
+        return
     gone = set(excluded)
     for finding in findings:
-        nodes = nodes_of(finding.subject)
-        if not nodes or not gone & set(nodes):
+        if gone.isdisjoint(nodes_of(finding.subject)):
             yield finding
 
 

@@ -7,11 +7,11 @@ have; together they decide evidence.complete, and `verify` shows both.
 import hashlib
 from collections.abc import Iterable, Iterator
 
-from ..evidence import Event, Fill, Measurement, NotMeasured, Problem, Run, parse_subject
+from ..evidence import Event, Measurement, NotMeasured, Problem, Run, parse_subject
 from .happenings import GRAVE, SILENCE, Happenings
 from .resumed import mixed_figures
 from .scope import nodes_of
-from .values import Values, params_key
+from .values import Values
 from .words import counted, several
 
 # Values that sensors bring beside a trial stand in no plan: their number is in trial_ended.
@@ -27,7 +27,7 @@ def defects(run: Run, values: Values | None = None, happenings: Happenings | Non
         *_promises(run),
         *_altered_documents(run),
         *_trials(run, happenings),
-        *_unplanned(run),
+        *_unplanned(run, values),
         *_unanswered(values),
         *_miscounted(run, happenings),
         *_strangers(run),
@@ -108,7 +108,7 @@ def _event(kind: str, detail: str) -> Problem:
     return Problem(kind=kind, place="events.jsonl", detail=detail)  # type: ignore[arg-type]  # one of Problem's kinds
 
 
-def _unplanned(run: Run) -> Iterator[Problem]:
+def _unplanned(run: Run, values: Values) -> Iterator[Problem]:
     """Trials without a plan, and values without a trial, beside their plan, or of another attempt than it says."""
     plans = {plan.trial: plan for plan in run.plans if plan.trial}
     recorded = {r.trial for r in (*run.measurements, *run.not_measured, *run.facts, *run.events) if r.trial}
@@ -122,8 +122,7 @@ def _unplanned(run: Run) -> Iterator[Problem]:
     without = [record for record in run.measurements if record.trial is None]
     if without:
         yield _values("foreign", without, "without a trial")
-    fills = {trial: {_asked(fill) for fill in plan.fills} for trial, plan in plans.items()}
-    beside = [r for r in run.measurements if r.trial in fills and not _foreseen(r, fills[r.trial])]
+    beside = [record for record in values.unforeseen if not record.metric.startswith(_BESIDE)]
     if beside:
         yield _values("foreign", beside, "that their trial's plan does not name")
     tried = {trial: (plan.attempt, plan.retest_of) for trial, plan in plans.items()}
@@ -131,14 +130,6 @@ def _unplanned(run: Run) -> Iterator[Problem]:
     other = [r for r in found if r.trial in tried and (r.attempt, r.retest_of) != tried[r.trial]]
     if other:
         yield _values("foreign", other, "of another attempt than their plan's")
-
-
-def _asked(record: Fill | Measurement) -> tuple[object, ...]:
-    return record.metric, record.subject, params_key(record.params)
-
-
-def _foreseen(record: Measurement, fills: set[tuple[object, ...]]) -> bool:
-    return record.metric.startswith(_BESIDE) or _asked(record) in fills
 
 
 def _values(kind: str, records: Iterable[Measurement | NotMeasured], what: str) -> Problem:

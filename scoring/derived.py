@@ -3,6 +3,7 @@
 import statistics
 from collections.abc import Callable, Sequence
 from functools import cache
+from typing import Any
 
 import msgspec
 
@@ -22,6 +23,7 @@ class Figures:
         self.facts = facts
         self._nodes = {node.node: node for node in header.promised}
         self._derived: dict[tuple[str, str], list[Value]] = {}
+        self.shared: dict[object, Any] = {}  # what checks made of many values, for those that ask for the same
 
     def of(self, name: str, subject: str) -> list[Value]:
         """The values of a metric on a subject, one for each set of params; none where nothing is there."""

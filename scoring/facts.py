@@ -17,6 +17,7 @@ class Facts:
     def __init__(self, run: Run) -> None:
         self._by_key: dict[tuple[str, str], Scalar] = {(fact.subject, fact.key): fact.value for fact in run.facts}
         self._tiers = _recorded_tiers(run, self)
+        self._kinds: dict[str, Accelerator | None] = {}
 
     def get(self, subject: str, key: str) -> Scalar | None:
         """The value, or None where it was not seen."""
@@ -42,6 +43,11 @@ class Facts:
 
     def accelerator(self, subject: str) -> Accelerator | None:
         """The kind of an accelerator among the references, or None where it is unknown."""
+        if subject not in self._kinds:
+            self._kinds[subject] = self._kind(subject)
+        return self._kinds[subject]
+
+    def _kind(self, subject: str) -> Accelerator | None:
         name, memory = self.get(subject, "accelerator.name"), self.number(subject, "accelerator.memory")
         power = self.number(subject, "accelerator.power_limit")
         return (

@@ -1,5 +1,7 @@
 """How a finding is made: its result, whether it is required, whom it would take out, and how far it is trusted."""
 
+from typing import NamedTuple
+
 import msgspec
 
 from ..evidence.records import Scalar
@@ -41,24 +43,46 @@ def resulting(check: Check, finding: Finding, target: Target, result: Result, fa
 
     A tier says what must be measured; what was measured and failed counts in every tier.
     """
-    seen_once = result == "not_measured" and finding.reason == "not_retested"
-    if check.severity == "warn" and (result == "fail" or seen_once):
-        result = "warn"
-    required = check.severity == "required" and (result == "fail" or _demanded(check, target, facts))
-    excludable = check.excludable and len(target.nodes) == 1
+    stands = standing(check, target, result, finding.reason, facts)
     return msgspec.structs.replace(
         finding,
+        result=stands.result,
+        required=stands.required,
+        excludable=stands.excludable,
+        excludes=stands.excludes,
+        confidence="low" if stands.result == "not_measured" else finding.confidence,
+    )
+
+
+class Standing(NamedTuple):
+    """How a result counts: what may only warn warns."""
+
+    result: Result
+    required: bool
+    excludable: bool
+    excludes: str | None
+
+
+def standing(check: Check, target: Target, result: Result, reason: str, facts: Facts) -> Standing:
+    """How a check's result on a subject counts, and who would have to be taken out."""
+    seen_once = result == "not_measured" and reason == "not_retested"
+    if check.severity == "warn" and (result == "fail" or seen_once):
+        result = "warn"
+    excludable = check.excludable and len(target.nodes) == 1
+    return Standing(
         result=result,
-        required=required,
+        required=check.severity == "required" and (result == "fail" or _demanded(check, target, facts)),
         excludable=excludable,
         excludes=target.nodes[0] if excludable and result == "fail" else None,
-        confidence="low" if result == "not_measured" else finding.confidence,
     )
 
 
 def _demanded(check: Check, target: Target, facts: Facts) -> bool:
     """Whether any tier recorded of any node behind the subject must measure it. A cluster without nodes demands all."""
-    return not target.nodes or any(tier in check.tiers for node in target.nodes for tier in facts.tiers(node))
+    nodes = target.nodes
+    if len(nodes) == 1:
+        return not facts.tiers(nodes[0]).isdisjoint(check.tiers)
+    return not nodes or not all(facts.tiers(node).isdisjoint(check.tiers) for node in nodes)
 
 
 def with_layer(finding: Finding, worst: Judged | None, observed: Scalar, fallback: str) -> Finding:

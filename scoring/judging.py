@@ -12,7 +12,7 @@ from .composite import Shares
 from .derived import Figures
 from .fact_checks import judge_facts
 from .facts import the_one_kind
-from .findings import INTERMITTENT, NOT_JUDGED, badness, confidence_of, new_finding, resulting, with_layer
+from .findings import INTERMITTENT, NOT_JUDGED, badness, confidence_of, new_finding, resulting, standing
 from .happenings import Happenings
 from .layers import Comparison, Judged, by_baseline, by_contract, by_maximum, by_reference, comparison
 from .maxima import maximum_of
@@ -80,9 +80,6 @@ class Judge:
 
     def _judged(self, check: Check, target: Target, described: Metric, finding: Finding, value: Value) -> Finding:
         """One value against all layers of the check; the worst layer speaks."""
-        first = value.earlier[0] if value.earlier else None
-        evidence = value.trials[:MOST_TRIALS]
-        finding = msgspec.structs.replace(finding, params=value.params, evidence=evidence, first_observed=first)
         if value.value is None and not (check.any_attempt and value.earlier):
             return self._value_missing(check, finding, value)
         if value.value is not None and value.samples < check.samples_at_least:
@@ -93,20 +90,39 @@ class Judge:
         if value.value is None and (worst is None or worst.result != "fail"):
             return self._value_missing(check, finding, value)
         self._keep_share(check, target.subject, next((one.share for one in layers if one.share is not None), None))
-        finding = msgspec.structs.replace(finding, reason=worst.reason if worst else "")
-        finding = resulting(check, finding, target, worst.result if worst else "pass", self.figures.facts)
-        finding = with_layer(finding, worst, observed=number, fallback="measured")
-        finding = msgspec.structs.replace(
+        stands = standing(
+            check, target, worst.result if worst else "pass", worst.reason if worst else "", self.figures.facts
+        )
+        finding = msgspec.structs.replace(  # all at once: a large run has a hundred thousand of these
             finding,
-            reason=finding.reason if finding.result == "not_measured" else "",
+            params=value.params,
+            evidence=value.trials[:MOST_TRIALS],
+            first_observed=value.earlier[0] if value.earlier else None,
+            result=stands.result,
+            required=stands.required,
+            excludable=stands.excludable,
+            excludes=stands.excludes,
+            observed=number,
+            layer=worst.layer if worst else None,
+            expected=worst.expected if worst else "measured",
+            threshold=worst.threshold if worst else None,
+            reason=worst.reason if worst and stands.result == "not_measured" else "",
             confidence=confidence_of(value, worst),
-            detail=_with_remarks(finding.detail, layers),
+            detail=_with_remarks(worst.detail if worst else "", layers),
         )
         return self._intermittent(check, target, described, finding, value)
 
     def _value_missing(self, check: Check, finding: Finding, value: Value) -> Finding:
         self._keep_share(check, finding.subject, None)
-        return msgspec.structs.replace(finding, reason=value.reason, detail=value.detail, expected="measured")
+        return msgspec.structs.replace(
+            finding,
+            params=value.params,
+            evidence=value.trials[:MOST_TRIALS],
+            first_observed=value.earlier[0] if value.earlier else None,
+            reason=value.reason,
+            detail=value.detail,
+            expected="measured",
+        )
 
     def _too_few(self, check: Check, finding: Finding, value: Value) -> Finding:
         """What rests on fewer samples than the policy asks for decides nothing."""
@@ -193,6 +209,8 @@ def _that_decide(layers: list[Judged]) -> list[Judged]:
 
     Without a reference the buyer's own number decides; peers without power block only where no absolute layer passed.
     """
+    if not any(one.reason for one in layers):
+        return layers
     absolute = any(one.layer in ("contract", "reference") and one.result in ("pass", "warn") for one in layers)
     own_number = any(one.layer == "contract" and one.result != "not_measured" for one in layers)
     return [

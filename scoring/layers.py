@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -65,11 +66,13 @@ def _outside(number: float, least: float | None, most: float | None) -> float | 
     return most if most is not None and not number <= most else None
 
 
+@lru_cache(maxsize=1024)
 def _first_bound(contract: Contract) -> float | None:
     bounds = (contract.at_least, contract.at_most, contract.warn_at_least, contract.warn_at_most)
     return next((bound for bound in bounds if bound is not None), None)
 
 
+@lru_cache(maxsize=1024)
 def _bounds(contract: Contract, unit: str) -> str:
     parts = [
         f"{word} {figure(bound, unit)}"
@@ -121,14 +124,18 @@ def by_reference(value: float, against: Comparison, metric: Metric) -> Judged:
     result: Result = "fail" if fail and not share >= fail else "warn" if warn and not share >= warn else "pass"
     wanted = (fail if result == "fail" else warn or fail) or 0.0
     threshold = found.value / wanted if metric.better == "lower" else found.value * wanted
-    reference = f"{against.kind} {figure(found.value, metric.unit)} ({sources()[found.source].name})"
     return Judged(
         layer="reference",
         result=result,
-        expected=f"at least {percent(wanted)} of the {reference}",
+        expected=_share_in_words(wanted, against.kind, found.value, metric.unit, found.source),
         threshold=threshold,
         share=None if against.stands_in else share,  # shares of unlike things make no index
     )
+
+
+@lru_cache(maxsize=1024)
+def _share_in_words(share: float, kind: str, reference: float, unit: str, source: str) -> str:
+    return f"at least {percent(share)} of the {kind} {figure(reference, unit)} ({sources()[source].name})"
 
 
 def by_maximum(value: float, best: float | None, key: str, metric: Metric) -> Judged:

@@ -1,6 +1,6 @@
 """Checks of pairs by the min-model: which nodes are slow with everybody, which links between good nodes are slow."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -36,6 +36,7 @@ class _Case:
         self.blame = blame
         self.culprits = {one.node: one for one in blame.nodes if one.node} if blame else {}
         self.doubts = {node: one for one in blame.undecided for node in one.nodes} if blame else {}
+        self.missing_of, self.met_of = _by_node(self.pairs.missing), _by_node(blame.levels.of if blame else ())
         names = [node.node for node in figures.header.promised]
         responds = RULES["node.responds"]
         self.here = {name for name in names if responds(name, figures, happenings).result != "fail"}
@@ -63,11 +64,11 @@ class _Case:
 
     def _gap(self, node: str) -> str:
         """Why too little is known of a node; empty where it is enough. Partners that are gone are not its fault."""
-        missing = [pair for pair in self.pairs.missing if node in pair and set(pair) <= self.here | {node}]
-        if missing:
-            pair = missing[0]
+        gone = self.missing_of.get(node, ())
+        pair = next((pair for pair in gone if all(one == node or one in self.here for one in pair)), None)
+        if pair is not None:
             return f"{self._subject(pair)}: {self.pairs.missing[pair]}"
-        met = [pair for pair in self.blame.levels.of if node in pair] if self.blame else []
+        met = self.met_of.get(node, [])
         wanted = max(1, min(self.check.partners_at_least, len(self.here - {node})))
         if len(met) < wanted:
             return f"measured with {counted(len(met), 'partner')}, {wanted} are wanted"
@@ -103,7 +104,7 @@ class _Case:
     def _well(self, target: Target) -> Finding:
         assert self.blame is not None
         able = self.blame.capabilities.get(target.subject)
-        met = tuple(pair for pair in self.blame.levels.of if target.subject in pair)
+        met = tuple(self.met_of.get(target.subject, ()))
         if len(self.blame.levels.of) < 2 or able is None:
             detail = "not judged among peers: one pair has no other to be compared with"
             return self._told(target, "pass", self.blame.levels.of[met[0]].share, met, detail=detail)
@@ -196,3 +197,12 @@ class _Case:
 
     def _subject(self, pair: Pair) -> str:
         return self.pairs.subjects.get(pair) or "~".join(pair)
+
+
+def _by_node(pairs: Iterable[Pair]) -> dict[str, list[Pair]]:
+    """Each node's pairs, in their order: with hundreds of nodes nobody can look through all pairs for each."""
+    found: dict[str, list[Pair]] = {}
+    for pair in pairs:
+        for node in pair:
+            found.setdefault(node, []).append(pair)
+    return found

@@ -40,8 +40,11 @@ class _Case:
         self.figures = figures
         subjects = pair_subjects(figures, STALLS).values()
         self.values = {subject: figures.of(STALLS, subject) for subject in subjects}
-        nodes = {node for subject in self.values for node in nodes_of(subject)}
-        self.suspects = {node for node in nodes if len(self._shown(node)) >= BLAMING}
+        self.of_nodes: dict[str, list[str]] = {}  # each node's pairs
+        for subject in self.values:
+            for node in nodes_of(subject):
+                self.of_nodes.setdefault(node, []).append(subject)
+        self.suspects = {node for node in self.of_nodes if len(self._shown(node)) >= BLAMING}
 
     def of_node(self, target: Target, here: set[str]) -> Finding:
         node = target.subject
@@ -66,7 +69,7 @@ class _Case:
         return msgspec.structs.replace(finding, action=_again(shown))
 
     def _of(self, node: str) -> list[str]:
-        return [subject for subject in self.values if node in nodes_of(subject)]
+        return self.of_nodes.get(node, [])
 
     def _counts(self, subject: str, *, after: int = 0) -> list[float]:
         """The pair's count in each attempt after that one."""

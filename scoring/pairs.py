@@ -42,11 +42,20 @@ class PairFigures(Struct, frozen=True, kw_only=True):
 
 def pair_figures(figures: Figures, check: Check) -> PairFigures:
     """The pairs' bandwidths that a check asks for, and what the min-model says of them."""
+    thresholds = _thresholds(check.layers.peers)
+    key = ("pairs", repr(check.where), thresholds)
+    if key not in figures.shared:
+        figures.shared[key] = _pair_figures(figures, check, thresholds)
+    found: PairFigures = figures.shared[key]
+    return found
+
+
+def _pair_figures(figures: Figures, check: Check, thresholds: Thresholds) -> PairFigures:
     values = _values(figures, check, BUSBW)
     size = max((int(value.params["bytes"]) for found in values.values() for value in found), default=0)
     at_size = {pair: [v for v in found if v.params["bytes"] == size] for pair, found in values.items()}
     seen = [one for pair, found in at_size.items() for value in found for one in _observations(pair, value)]
-    levels = levels_of(seen, _thresholds(check.layers.peers))
+    levels = levels_of(seen, thresholds)
     return PairFigures(
         bytes=size,
         blame=blame(levels) if levels else None,

@@ -1,6 +1,7 @@
 """The layer of peers: an outlier among like subjects, and what such a group cannot tell."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from ..evidence import Metric
 from ..outliers import FEWEST_PEERS, Group, Threshold, is_outlier, least_effect, worse_by
@@ -35,7 +36,7 @@ def by_peers(value: float, peers: Peers, group: Group, metric: Metric, *, others
     return Judged(
         layer="peers",
         result="not_measured" if powerless else "pass",
-        expected=_among(group, metric, least),
+        expected=_among(group.size, group.median, metric.unit, least),
         threshold=bound,
         reason="no_power" if powerless else "",
         detail=powerless,
@@ -48,7 +49,7 @@ def _outlier(value: float, group: Group, metric: Metric, worse: float, least: fl
     return Judged(
         layer="peers",
         result="fail" if seen_again else "not_measured",
-        expected=_among(group, metric, least),
+        expected=_among(group.size, group.median, metric.unit, least),
         threshold=group.median + least if metric.better == "lower" else group.median - least,
         reason="" if seen_again else "not_retested",
         detail="" if seen_again else f"{off}, seen once",
@@ -56,9 +57,9 @@ def _outlier(value: float, group: Group, metric: Metric, worse: float, least: fl
     )
 
 
-def _among(group: Group, metric: Metric, least: float) -> str:
-    median = figure(group.median, metric.unit)
-    return f"within {percent(least / group.median)} of the median {median} of {counted(group.size, 'peer')}"
+@lru_cache(maxsize=1024)
+def _among(size: int, median: float, unit: str, least: float) -> str:
+    return f"within {percent(least / median)} of the median {figure(median, unit)} of {counted(size, 'peer')}"
 
 
 def _without_power(worse: float, least: float, peers: Peers, group: Group, metric: Metric) -> str:

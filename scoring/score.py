@@ -1,12 +1,9 @@
 """Scoring a run: evidence and policy in, verdict out. No clock, no randomness: same evidence, same bytes."""
 
-import contextlib
-import gc
-from collections.abc import Iterator
-
 import msgspec
 
 from ..evidence import Run
+from ..evidence.reading import collector_paused
 from .actions import with_advice
 from .composite import index
 from .decision import coverage, decide, remaining
@@ -29,19 +26,6 @@ def score_run(run: Run, policy: Policy | None = None, baseline: Run | None = Non
     used. `baseline` is an accepted run to compare with."""
     with collector_paused():
         return _judge(run, policy, baseline)
-
-
-@contextlib.contextmanager
-def collector_paused() -> Iterator[None]:
-    """Without the cyclic garbage collector: half a million small objects without cycles would be walked over and over,
-    which doubles the time of a large run."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _judge(run: Run, policy: Policy | None, baseline: Run | None) -> Verdict:

@@ -38,17 +38,18 @@ class Value(Struct, frozen=True, kw_only=True):
 
 
 class _Series:
-    """The attempts at one value. `planned` are the attempts that trials were to bring."""
+    """The attempts at one value. `planned` are the attempts that trials were to bring, `planned_by` those trials."""
 
-    __slots__ = ("attempts", "params", "planned")
+    __slots__ = ("attempts", "params", "planned", "planned_by")
 
     def __init__(self, params: Params) -> None:
         self.params = params
         self.planned: tuple[int, ...] = ()
+        self.planned_by: tuple[str | None, ...] = ()
         self.attempts: dict[int, list[Found]] = {}
 
     def value(self) -> Value:
-        last = max(max(self.planned, default=0), max(self.attempts, default=0))
+        last = max((*self.planned, *self.attempts), default=0)
         records = self.attempts.get(last, [])
         absent = next((record for record in records if isinstance(record, NotMeasured)), None)
         if absent is not None or not records:
@@ -94,10 +95,13 @@ class _Series:
             earlier=self._earlier(last),
             by_attempt=((last, number),) if last == 1 and number is not None else self._by_attempt(),
             attempts=last,
-            trials=tuple(dict.fromkeys(r.trial for r in chain(*self.attempts.values()) if r.trial)),
+            trials=self._trials(),
             samples=measurement.count or len(measurement.numbers()),
             noise=_noise(measurement),
         )
+
+    def _trials(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys([r.trial for r in chain(*self.attempts.values()) if r.trial]))
 
     def _by_attempt(self) -> tuple[tuple[int, float], ...]:
         found = (
@@ -106,6 +110,8 @@ class _Series:
         return tuple((attempt, number) for attempt, number in found if number is not None)
 
     def _earlier(self, last: int) -> tuple[float, ...]:
+        if len(self.attempts) == 1 and last in self.attempts:  # as of nearly all values
+            return ()
         before = (record for attempt in sorted(self.attempts) if attempt < last for record in self.attempts[attempt])
         possible = (
             r for r in before if isinstance(r, Measurement) and is_metric(r.metric) and impossible_in(r) is None
@@ -127,14 +133,26 @@ class Values:
         self._series: dict[tuple[str, str], dict[tuple[ParamsKey, str], _Series]] = {}
         self._judged: dict[tuple[str, str], list[Value]] = {}
         self._subjects: dict[str, list[str]] = {}
-        for plan in run.plans:
+        self._plans = {plan.trial: plan for plan in run.plans if plan.trial}
+        self.unforeseen: list[Measurement] = []  # what its trial's plan does not name
+        self._plan(run.plans)
+        for record in run.measurements:
+            series = self._find(record, record.trial)
+            series.attempts.setdefault(record.attempt, []).append(record)
+            if record.trial not in series.planned_by and record.trial in self._plans:
+                self.unforeseen.append(record)
+        for absent in run.not_measured:
+            self._find(absent, absent.trial).attempts.setdefault(absent.attempt, []).append(absent)
+
+    def _plan(self, plans: list[TrialPlan]) -> None:
+        for plan in plans:
+            named = self._plans.get(plan.trial or "") is plan
             for fill in plan.fills:
                 series = self._find(fill, plan.trial)
                 if plan.attempt not in series.planned:
                     series.planned += (plan.attempt,)
-        recorded: list[Found] = [*run.measurements, *run.not_measured]
-        for record in recorded:
-            self._find(record, record.trial).attempts.setdefault(record.attempt, []).append(record)
+                if named:
+                    series.planned_by += (plan.trial,)
 
     def _find(self, record: Found | Fill, trial: str | None) -> _Series:
         """The series a record belongs to: a retest belongs to the trial that it repeats."""
