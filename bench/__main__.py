@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from rich.console import Console
 from rich.table import Table
 
-from . import bench_command, bench_faults, bench_probes, bench_scale, bench_sensors
+from . import bench_cluster, bench_command, bench_faults, bench_probes, bench_scale, bench_sensors
 
 Budget = tuple[str, float, float, str]
 _GROUPS: tuple[Callable[[], list[Budget]], ...] = (
@@ -14,6 +14,7 @@ _GROUPS: tuple[Callable[[], list[Budget]], ...] = (
     bench_probes.budgets,
     bench_sensors.budgets,
     bench_faults.budgets,
+    bench_cluster.budgets,
     bench_scale.budgets,
 )
 _AT_LEAST = "x"  # ratios of ours over a bare loop's; all other budgets are upper bounds
