@@ -133,8 +133,11 @@ class _Campaign:
                 self._learn(pair, outcome, alone=True)
 
     def scaling(self) -> Plan:
-        """All nodes that are left, half of them, a quarter, down to two."""
-        left = [node for node in self.nodes if node.name not in self.gone]
+        """All nodes that are left, half of them, a quarter, down to two. Nodes that retests have shown to be slow are
+        left out: the whole is judged as it would be used, without them."""
+        levels = levels_of(self.seen, Thresholds(effect=self.settings.effect))
+        slow = {culprit.node for culprit in (blame(levels).nodes if levels else ()) if culprit.confirmed}
+        left = [node for node in self.nodes if node.name not in self.gone | slow]
         while len(left) >= 2:
             yield [self._trial("cluster", left, {"nodes": len(left)})]
             left = left[: len(left) // 2]

@@ -151,6 +151,13 @@ def test_the_whole_cluster_then_half_of_it_then_a_quarter() -> None:
     assert [len(trial.ranks) for trial in whole] == [18, 8, 4]
 
 
+def test_a_node_that_retests_have_shown_to_be_slow_has_no_part_in_the_whole() -> None:
+    rounds = tournament(cluster_of(6), SMALL, speeds({"n02": 0.5}))
+    whole = [trial for trials in rounds for trial in trials if trial.params["subject"] == "cluster"]
+    assert [trial.params["key"]["nodes"] for trial in whole] == [5, 2]
+    assert not any(rank.node == "n02" for trial in whole for rank in trial.ranks)
+
+
 def test_fewer_ranks_a_node_can_be_taken() -> None:
     one_each = dataclasses.replace(SMALL, ranks_a_node=1)
     rounds = tournament(cluster_of(3, ranks=4), one_each, speeds({}))
