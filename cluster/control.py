@@ -113,14 +113,18 @@ class ControlPlane:
     def _summons(self, node: NodeConfig, **more: Any) -> Summons:
         return Summons(scheduler=self._cluster.scheduler_address, identity=self._identity, node=node, **more)
 
-    def wait_joined(self, names: tuple[str, ...], within_s: float) -> tuple[str, ...]:
-        """Wait until these nodes have joined, some have ended instead, or the time is up; return those here.
+    def wait_joined(
+        self, names: tuple[str, ...], within_s: float, tell: Callable[[int], None] = lambda _: None
+    ) -> tuple[str, ...]:
+        """Wait until these nodes have joined, some have ended instead, or the time is up; return those here. `tell` is
+        called again and again with how many that are.
 
         Raises UnlikeNodes, which names each, where nodes have not joined for what software they have.
         """
         until = time.monotonic() + within_s
         missing = [name for name in names if not self._asking.here(name)]
         while missing and time.monotonic() < until and not all(map(self._will_not_come, missing)):
+            tell(len(names) - len(missing))
             time.sleep(0.05)
             missing = [name for name in missing if not self._asking.here(name)]
         for name in missing:

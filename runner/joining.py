@@ -157,8 +157,10 @@ def join(
     *,
     log_of: Callable[[str], Path],
     tell: Callable[[str], None],
+    joined: Callable[[int], None],
 ) -> tuple[str, ...]:
-    """Start each promised node's worker and wait for them; the nodes that are here. `tell` hears how far that is.
+    """Start each promised node's worker and wait for them; the nodes that are here. `tell` hears how far that is, and
+    `joined` how many are here so far.
 
     The others are in `plane.lost`, with the reason. Raises RunError where software differs and may not.
     """
@@ -172,7 +174,7 @@ def join(
                 plane.start_local(config, log_of(f"node-{config.name}.log"))
         if header.launcher.name != SSH and not alone(header):
             stack.enter_context(plane.open_desk(configs, reach.software))
-        return plane.wait_joined(names, reach.join_within_s)
+        return plane.wait_joined(names, reach.join_within_s, joined)
 
 
 def _start_by_ssh(

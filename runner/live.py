@@ -1,81 +1,147 @@
-"""A run as people watch it: one moving line and a bar on a terminal, plain lines anywhere else."""
+"""A run as people watch it: three moving lines on a terminal, plain lines now and then anywhere else."""
 
 import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 
-from rich.console import Console
-from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bar
+from rich.console import Console, Group
+from rich.live import Live as Moving
+from rich.progress_bar import ProgressBar
+from rich.spinner import Spinner
+from rich.table import Table
 from rich.text import Text
 
 from .progress import Progress
 
+PLAIN_EVERY_S = 30.0  # of lines that tell the same probe's next round
+LOST_EVERY_S = 5.0  # nodes that go together are told together
+MOST_NAMES = 6
+_WIDEST_BAR = 30
+
 
 class Live:
-    """Shows each Progress it is called with. Use as a context manager around the run."""
+    """Shows each Progress it is called with. Use as a context manager around the run.
 
-    def __init__(self, console: Console) -> None:
+    `clock` gives seconds that only rise.
+    """
+
+    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         self._console = console
-        self._bar = Bar(
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            TextColumn("{task.fields[left]}"),
-            TimeElapsedColumn(),
-            console=console,
-            transient=True,
-            refresh_per_second=2,  # drawing costs CPU on a machine that is being measured
-            disable=not console.is_terminal,
-        )
-        self._task = self._bar.add_task("starting", total=None, left="")
-        self._last = ""
+        self._clock = clock
+        self._began = clock()
+        self._state: Progress | None = None
+        self._spinner = Spinner("dots")
+        # Drawing costs CPU on a machine that is being measured: twice a second is enough.
+        self._moving = Moving(console=console, get_renderable=self._view, refresh_per_second=2, transient=True)
+        self._told: tuple[str, str, int] = ("", "", 0)
+        self._told_at = -PLAIN_EVERY_S
+        self._lost_told: set[str] = set()
+        self._lost_at = -LOST_EVERY_S
 
     def __enter__(self) -> "Live":
-        self._bar.start()
+        if self._console.is_terminal:
+            self._moving.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         with contextlib.suppress(OSError):
-            self._bar.stop()
+            if self._state is not None:
+                self._tell_lost(self._state)
+            if self._console.is_terminal:
+                self._moving.stop()
 
     def __call__(self, progress: Progress) -> None:
         """Show how far the run is. Whoever watched may have left: that ends the showing, never the run."""
+        self._state = progress
         try:
-            self._show(progress)
+            if self._clock() - self._lost_at >= LOST_EVERY_S:
+                self._tell_lost(progress)
+            if not self._console.is_terminal:
+                self._plain_line(progress)
         except OSError:
             self._console.quiet = True
 
-    def _show(self, progress: Progress) -> None:
-        if not self._console.is_terminal:
-            self._plain_line(progress)
-            return
-        left = max(0.0, progress.expected_s - progress.done_s)
-        self._bar.update(
-            self._task,
-            description=_described(progress),
-            completed=progress.done_s,
-            total=progress.expected_s or None,
-            left=f"about {duration(left)} left" if progress.expected_s else "",
+    def _tell_lost(self, progress: Progress) -> None:
+        new = [name for name in progress.nodes_lost if name not in self._lost_told]
+        if new:
+            self._lost_told.update(new)
+            self._lost_at = self._clock()
+            self._console.print(Text(f"lost: {_named(new)}", style="red"))
+
+    # On a terminal ------------------------------------------------------------------------------------------------
+
+    def _view(self) -> Group:
+        if self._state is None:
+            return Group()
+        frame = self._spinner.render(self._clock())
+        doing = Text.assemble(frame if isinstance(frame, Text) else "", " ", _doing(self._state))
+        lines = [doing, self._bar(self._state), _line(", ".join(_who(self._state)))]
+        lost = _named(self._state.nodes_lost)
+        if lost:
+            lines.append(_line(f"lost: {lost}", style="red"))
+        for line in lines:
+            if isinstance(line, Text):
+                line.no_wrap, line.overflow = True, "ellipsis"
+        return Group(*lines)
+
+    def _bar(self, progress: Progress) -> Table | Text:
+        words = ", ".join(self._times(progress))
+        room = self._console.width - len(words) - 4
+        if not progress.expected_s or room < 6:
+            return _line(words)
+        bar = ProgressBar(
+            total=progress.expected_s, completed=min(progress.done_s, progress.expected_s), width=min(room, _WIDEST_BAR)
         )
-        if progress.note and progress.note != self._last:
-            self._last = progress.note
-            self._bar.console.print(Text(progress.note, style="red"))
+        row = Table.grid(padding=(0, 1))
+        row.add_row("", bar, Text(words, no_wrap=True))
+        return row
+
+    # Anywhere else ------------------------------------------------------------------------------------------------
 
     def _plain_line(self, progress: Progress) -> None:
-        line = _described(progress)
-        if progress.note:
-            line += f" ({progress.note})"
-        if line != self._last and (progress.doing or progress.probe_number):
-            self._last = line
-            self._console.print(Text(line))
+        """A line when a probe begins to measure, and then at most one in half a minute."""
+        starting = not progress.probe_number
+        place = (progress.probe, *((progress.doing, progress.nodes_here) if starting else ("", progress.round)))
+        due = place[0] != self._told[0] or self._clock() - self._told_at >= PLAIN_EVERY_S
+        if due and place != self._told and (starting or progress.ranks_busy):
+            self._told, self._told_at = place, self._clock()
+            parts = [_doing(progress), *_who(progress), *self._times(progress)]
+            self._console.print(Text(", ".join(parts)), soft_wrap=True)
+
+    def _times(self, progress: Progress) -> Iterator[str]:
+        yield f"{duration(self._clock() - self._began)} so far"
+        if progress.expected_s:
+            yield f"about {duration(max(0.0, progress.expected_s - progress.done_s))} left"
 
 
-def _described(progress: Progress) -> str:
-    """One line: which probe of how many, what it does, and on how many ranks."""
-    place = f"[{progress.probe_number}/{progress.probes}] {progress.probe}"
-    doing = f": {progress.doing.rpartition(':')[2].replace('_', ' ')}" if progress.doing else ""
-    on = f" on {progress.ranks_busy} rank{'s' if progress.ranks_busy > 1 else ''}" if progress.ranks_busy else ""
-    return place + doing + on
+def _doing(progress: Progress) -> str:
+    """Which probe of how many, and its round."""
+    if not progress.probe_number:
+        return progress.doing or progress.probe
+    told = f"[{progress.probe_number}/{progress.probes}] {progress.probe}"
+    if progress.rounds > 1 or progress.round > 1:
+        # More rounds than the plan had are retests of what looked slow.
+        of = f" of {progress.rounds}" if progress.round <= progress.rounds else ", retests"
+        told += f": round {progress.round}{of}" if progress.round else ""
+    return told
+
+
+def _who(progress: Progress) -> Iterator[str]:
+    """Ranks at work, and nodes that are here."""
+    if progress.ranks:
+        yield f"{progress.ranks_busy} of {progress.ranks} rank{'' if progress.ranks == 1 else 's'} busy"
+    if progress.nodes > 1:
+        yield f"{progress.nodes_here} of {progress.nodes} nodes here"
+
+
+def _named(names: Sequence[str]) -> str:
+    rest = len(names) - MOST_NAMES
+    return ", ".join(names[:MOST_NAMES]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _line(words: str, style: str = "") -> Text:
+    return Text(f"  {words}", style=style)
 
 
 def duration(seconds: float) -> str:

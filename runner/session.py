@@ -76,11 +76,11 @@ class Session:
         """Start the nodes, run every probe, and end the nodes."""
         header = self.writer.header
         expected = preview(PROBES, self.profile, self._promised_cluster(), header.only, None)
-        self._tell(doing="starting nodes", expected_s=expected.expected_s)
+        self._tell(doing="starting nodes", expected_s=expected.expected_s, nodes=len(self.writer.header.promised))
         with plane_for(header, self.reach) as plane:
             self._join(plane)
             for number, probe in enumerate(PROBES, start=1):
-                self._tell(probe=probe.name, probe_number=number, doing="")
+                self._tell(probe=probe.name, probe_number=number, round=0, rounds=expected.probes[number - 1].rounds)
                 self._run_probe(plane, probe)
                 self._keep_telemetry(plane)
                 self._tell(done_s=expected.start_s + sum(part.expected_s for part in expected.probes[:number]))
@@ -99,7 +99,8 @@ class Session:
         def tell(doing: str) -> None:
             self._tell(doing=doing)
 
-        here = join(plane, self.writer.header, cluster, self.reach, log_of=log_of, tell=tell)
+        joined = self._tell_joined
+        here = join(plane, self.writer.header, cluster, self.reach, log_of=log_of, tell=tell, joined=joined)
         found: dict[str, Identified] = self._asked(plane, here, identify_here)
         self._open_segment(found)
         self._write(
@@ -155,6 +156,7 @@ class Session:
             return
         self._write([Event(time=now(), kind="probe_started", detail=probe.name)])
         if cluster.nodes:
+            self._tell(ranks=len(cluster.ranks))
             self._follow(plane, probe, cluster, settings)
         self._write([Event(time=now(), kind="probe_finished", detail=probe.name)])
 
@@ -183,10 +185,10 @@ class Session:
         ]
         self._write([plan_record(probe, sent.trial, sent.id) for sent in todo])
         if todo:
-            self._tell(doing=todo[0].trial.function, ranks_busy=sum(len(sent.trial.ranks) for sent in todo))
+            self._tell(round=self.state.round + 1, ranks_busy=sum(len(sent.trial.ranks) for sent in todo))
             for sent, returned in zip(todo, plane.run_round(todo), strict=True):
                 self._keep(plane, sent, returned)
-            self._tell(ranks_busy=0)
+            self._tell(ranks_busy=0, done_s=self.state.done_s + max(sent.trial.expected_s for sent in todo))
         outcomes = [msgspec.structs.replace(self.recorded[identity], trial=identity) for identity in identities]
         for outcome in outcomes:
             self._learn(outcome)
@@ -230,7 +232,8 @@ class Session:
             Event(time=now(), kind="node_lost", subject=name, severity="fatal", detail=plane.lost[name]) for name in new
         )
         if new:
-            self._tell(nodes_lost=(*self.state.nodes_lost, *new), note=f"lost: {', '.join(new)}")
+            lost = (*self.state.nodes_lost, *new)
+            self._tell(nodes_lost=lost, nodes_here=self.state.nodes - len(lost))
 
     def _skip(self, probe: Probe, detail: str) -> None:
         """A probe that is left out is said for each of its metrics and each subject that it would have measured."""
@@ -257,6 +260,10 @@ class Session:
         listed: list[AnyRecord] = list(records)
         if listed:
             self.writer.write(listed)
+
+    def _tell_joined(self, count: int) -> None:
+        if count != self.state.nodes_here:
+            self._tell(nodes_here=count)
 
     def _tell(self, **changes: Any) -> None:
         self.state = msgspec.structs.replace(self.state, **changes)
