@@ -27,8 +27,23 @@ def curves(named: Sequence[tuple[str, Sequence[Point], bool]], *, unit: str, x: 
     layers = []
     for name, points, marked in named:
         rows = [_point_row(name, point, unit) for point in points]
-        layers += _one_curve(rows, places, marked=marked, alone=len(named) == 1, x=x, y=y)
+        layers += _one_curve(rows, places, marked=marked, alone=len(named) == 1, x=x, y=y, below=False)
     return draw(alt.layer(*layers).properties(width=WIDTH, height=240), label=label)
+
+
+def against(
+    points: Sequence[Point], ideal: tuple[float, str] | None, *, unit: str, x: str, y: str, label: str
+) -> Markup:
+    """One curve with its band, and a labelled line of what it would be at best."""
+    rows = [_point_row("", point, unit) for point in points]
+    places = [point.place for point in points]
+    layers = _one_curve(rows, places, marked=False, alone=True, x=x, y=y, below=True)
+    if ideal:
+        line = alt.Chart(inline([{"value": ideal[0], "label": ideal[1]}]))
+        layers.append(line.mark_rule(color=INK, strokeDash=[4, 3]).encode(y="value:Q"))
+        text = line.mark_text(color=INK, align="left", baseline="bottom", fontSize=11, dx=4, dy=-2)
+        layers.append(text.encode(x=alt.value(0), y="value:Q", text="label:N"))
+    return draw(alt.layer(*layers).properties(width=WIDTH, height=220), label=label)
 
 
 def series(points: Sequence[tuple[float, float, float, float]], *, x: str, y: str, label: str) -> Markup:
@@ -44,7 +59,9 @@ def series(points: Sequence[tuple[float, float, float, float]], *, x: str, y: st
     return draw(alt.layer(band, line).properties(width=WIDTH, height=200), label=label)
 
 
-def _one_curve(rows: list[dict[str, Any]], places: list[str], *, marked: bool, alone: bool, x: str, y: str) -> Any:
+def _one_curve(
+    rows: list[dict[str, Any]], places: list[str], *, marked: bool, alone: bool, below: bool, x: str, y: str
+) -> Any:
     base = alt.Chart(inline(rows))
     across = alt.X("place:N", title=x, sort=places, axis=alt.Axis(labelAngle=0, grid=False, labelOverlap="greedy"))
     up = alt.Y("value:Q", title=y, scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=5))
@@ -59,11 +76,13 @@ def _one_curve(rows: list[dict[str, Any]], places: list[str], *, marked: bool, a
     if alone or marked:
         layers.append(base.mark_circle(color=tone, size=50, opacity=1).encode(x=across, y=up, description="tip:N"))
         last = alt.Chart(inline(rows[-1:]))
-        layers.append(last.mark_text(color=tone, align="right", dy=-12).encode(x=across, y=up, text="end:N"))
+        layers.append(
+            last.mark_text(color=tone, align="right", dy=16 if below else -12).encode(x=across, y=up, text="end:N")
+        )
     return layers
 
 
 def _point_row(name: str, point: Point, unit: str) -> dict[str, Any]:
     shown = figure(point.value, unit)
     row = {"place": point.place, "value": point.value, "low": point.low, "high": point.high}
-    return {**row, "tip": f"{name}, {point.place}: {shown}", "end": f"{name} {shown}"}
+    return {**row, "tip": f"{name}, {point.place}: {shown}".lstrip(", "), "end": f"{name} {shown}".strip()}

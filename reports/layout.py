@@ -1,6 +1,7 @@
 """What the page is made of, before it is HTML: cells, tables, charts, sections. All text is plain; the template
 escapes it."""
 
+import msgspec
 from markupsafe import Markup
 from msgspec import Struct
 
@@ -41,18 +42,57 @@ class Chart(Struct, frozen=True, kw_only=True):
     key: tuple[tuple[str, str], ...] = ()
 
 
+class Mark(Struct, frozen=True, kw_only=True):
+    """A square of a matrix with something to say: by its row and column, the smaller first. `kind`: slow (it stands
+    out), gap (planned, and no value came). `retests`: how often it was measured again, alone."""
+
+    row: int
+    column: int
+    kind: str = ""
+    retests: int = 0
+
+
 class Matrix(Struct, frozen=True, kw_only=True):
-    """Pairs of nodes as squares, drawn by the page's script. `values` is base64 of 16 bits a pair, row by row: 0 is
-    "not measured", 65535 is `top` in `unit`; `low` and `high` are the least and the greatest in words."""
+    """Pairs of nodes as squares, drawn by the page's script.
+
+    `groups`: names of runs of `names` that belong together, each with its length. `values` is base64 of 16 bits a pair,
+    the upper triangle row by row: 0 is "not measured", 65535 is `top`, a share of `usual`, which is in `unit`; of pairs
+    measured again alone, of `alone`. `colours` run from 0 to `top`; `key` says what the marks are.
+    """
 
     title: str
     names: tuple[str, ...]
+    groups: tuple[tuple[str, int], ...] = ()
     values: str
     top: float
+    usual: float
+    alone: float
     unit: str
-    low: str
-    high: str
+    colours: tuple[str, ...]
+    ticks: tuple["Tick", ...]
+    key: tuple[tuple[str, str], ...] = ()
+    marks: tuple[Mark, ...] = ()
     note: str = ""
+
+    @property
+    def drawn(self) -> dict[str, object]:
+        """What the page's script needs."""
+        names = ("names", "groups", "top", "usual", "alone", "unit", "values")
+        told = {name: msgspec.to_builtins(getattr(self, name)) for name in names}
+        return {**told, "marks": [[mark.row, mark.column, mark.kind, mark.retests] for mark in self.marks]}
+
+    @property
+    def scale_words(self) -> str:
+        """The scale in words."""
+        return ", ".join(tick.words for tick in self.ticks)
+
+
+class Tick(Struct, frozen=True, kw_only=True):
+    """A labelled place on a scale of colours: `at` in its units, `anchor` as in SVG."""
+
+    at: float
+    words: str
+    anchor: str = "start"
 
 
 class Gap(Struct, frozen=True, kw_only=True):
@@ -64,6 +104,16 @@ class Gap(Struct, frozen=True, kw_only=True):
     remedy: str
 
 
+class Part(Struct, frozen=True, kw_only=True):
+    """A part of a section with a heading of its own: its answer, what shows it, and the figures."""
+
+    title: str
+    answer: str
+    matrix: Matrix | None = None
+    chart: Chart | None = None
+    tables: tuple[Table, ...] = ()
+
+
 class Section(Struct, frozen=True, kw_only=True):
     """One section of the page: the answer first, then what shows it, how it was measured and what it cannot tell."""
 
@@ -71,7 +121,7 @@ class Section(Struct, frozen=True, kw_only=True):
     title: str
     answer: str
     chart: Chart | None = None
-    matrix: Matrix | None = None
+    parts: tuple[Part, ...] = ()
     tables: tuple[Table, ...] = ()
     gaps: tuple[Gap, ...] = ()
     method: tuple[str, ...] = ()

@@ -116,6 +116,11 @@ class Measured:
         key = _params_key(group.params)
         return sum(each.metric == group.metric.name and _params_key(each.params) == key for each in self._missing)
 
+    @cached_property
+    def subjects(self) -> frozenset[str]:
+        """Every subject that a fact or a measurement speaks of."""
+        return frozenset(self._facts) | {each.subject for each in self.run.measurements}
+
     @property
     def subjects_with_facts(self) -> list[str]:
         """Every subject that a fact speaks of, in natural order."""

@@ -33,7 +33,7 @@ def render(run: Run, verdict: Verdict) -> str:
     """The whole page. It makes no request, runs no script but its own, and escapes whatever the run holds."""
     measured = Measured(run)
     found, left_out = rows(measured, verdict)
-    style, script = _asset("page.css"), _asset("page.js")
+    style, script = _asset("page.css"), _without_indentation(_asset("page.js"))
     return (
         _environment()
         .get_template("page.html.j2")
@@ -81,6 +81,12 @@ def _hash(content: str) -> str:
 
 def _asset(name: str) -> str:
     return resources.files(__package__).joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _without_indentation(script: str) -> str:
+    """Our script without what only its readers need: indentation and lines that are comments."""
+    lines = (line.strip() for line in script.splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith("//"))
 
 
 def _environment() -> Environment:

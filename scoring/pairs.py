@@ -3,17 +3,23 @@
 import math
 from collections.abc import Iterator
 
+import msgspec
 from msgspec import Struct
 
+from ..evidence import Run
 from ..fabric import Blame, Observation, Pair, Thresholds, blame, levels_of, pair_of
 from .asking import asked
 from .derived import Figures
+from .facts import Facts
+from .policy import policy_from_text
 from .policy_layers import Peers
-from .policy_model import Check
+from .policy_model import Check, RuleName
+from .policy_text import PolicyError
 from .scope import nodes_of
-from .values import Value
+from .values import Value, Values
 
 BUSBW = "all_reduce.busbw"
+_RULE: RuleName = "pairs.nodes"
 # From an interquartile range to a normal distribution's sigma, and from that to a median's standard error.
 _ERROR_OF_MEDIAN = 1.2533 / 1.349
 
@@ -22,11 +28,12 @@ class PairFigures(Struct, frozen=True, kw_only=True):
     """What a run says of its pairs at one message size, the largest.
 
     `subjects` and `trials` (the last first) are of each pair; `missing` says of a pair why its last attempt has no
-    value. `blame` is None where no pair has a value.
+    value. `blame` is None where no pair has a value. `seen` are the values it was made from, GB/s.
     """
 
     bytes: int
     blame: Blame | None
+    seen: tuple[Observation, ...]
     subjects: dict[Pair, str]
     trials: dict[Pair, tuple[str, ...]]
     missing: dict[Pair, str]
@@ -59,10 +66,31 @@ def _pair_figures(figures: Figures, check: Check, thresholds: Thresholds) -> Pai
     return PairFigures(
         bytes=size,
         blame=blame(levels) if levels else None,
+        seen=tuple(seen),
         subjects=pair_subjects(figures, BUSBW),
         trials={pair: tuple(t for value in found for t in reversed(value.trials)) for pair, found in at_size.items()},
         missing={pair: why for pair, found in at_size.items() if (why := _why_missing(found)) is not None},
     )
+
+
+def pairs_of(run: Run) -> PairFigures:
+    """The same of a run alone, by the run's own policy; by the rule's defaults where that policy cannot be read or asks
+    nothing of pairs."""
+    of_pairs = msgspec.structs.replace(
+        run,
+        measurements=[one for one in run.measurements if one.metric == BUSBW],
+        not_measured=[one for one in run.not_measured if one.metric == BUSBW],
+    )
+    return pair_figures(Figures(run.header, Values(of_pairs), Facts(of_pairs)), _check_of(run))
+
+
+def _check_of(run: Run) -> Check:
+    try:
+        checks = policy_from_text(run.header.policy.text, "run.json policy").checks
+    except PolicyError:
+        checks = ()
+    default = Check(check=_RULE, rule=_RULE, each="node", category="fabric")
+    return next((check for check in checks if check.rule == _RULE), default)
 
 
 def _thresholds(peers: Peers | None) -> Thresholds:

@@ -31,6 +31,10 @@ Faults are written kind@subject, some with a severity behind '=':
     busy_node@n01            they stall in the tournament, and not in retests
     wrong_pair@n00~n01=3     so many wrong elements between two nodes
     no_pair@n00~n01          the trial of one pair ran out of time
+    two_levels@cluster=0.5   pairs of nodes of the first and of the second half at that share
+    leaves@cluster=4         the cables are known: node after node on the next of so many leaf switches
+    rails@cluster=8          so many rails of each node were measured with two partners
+    slow_rail@n01=5          that rail of a node at half
 """
 
 import hashlib
@@ -137,6 +141,7 @@ class _Rental:
     faults: Sequence[Fault]
     random: random.Random
     hours: float
+    all_pairs_up_to: int = 16
     clock: datetime = field(default=START)
 
     def ranks(self, node: str) -> list[str]:
@@ -216,6 +221,7 @@ def make_run(
     hours: float = 48.0,
     price: float | None = 2.5,
     simulated: bool = False,
+    all_pairs_up_to: int = 16,
 ) -> tuple[RunHeader, list[AnyRecord]]:
     """The header and the records of a run, unnumbered, run_finished left to the writer."""
     rental = _Rental(
@@ -227,6 +233,7 @@ def make_run(
         faults=[parse_fault(text) for text in faults],
         random=random.Random(seed),
         hours=hours,
+        all_pairs_up_to=all_pairs_up_to,
     )
     text = policy_text if policy_text is not None else load_policy(policy).text
     header = _header(rental, policy, text, seed, price, simulated)
@@ -369,6 +376,11 @@ def _inventory(rental: _Rental, node: str) -> Iterator[AnyRecord]:
         facts += [Fact(subject=rank, key=key, value=value) for key, value in _chip_facts(rental, rank).items()]
     ranks = rental.ranks(node)[:1]
     brought: list[AnyRecord] = list(facts)
+    leaves = rental.fault("leaves", "cluster")
+    if leaves:
+        number, count = rental.nodes.index(node), int(leaves.severity)
+        cable = f"leaf{number % count + 1}:{number // count + 1}={node}/mlx5_0"
+        brought.append(Fact(subject=cable, key="link.state", value="active"))
     if len(rental.nodes) > 1:
         brought.append(_value("clock.offset", node, [0.0002]))
     yield from _written(rental, _Work(probe="inventory", function="inventory:look", subjects=ranks, brought=brought))

@@ -1,7 +1,5 @@
 """What the page's sections say of a run, sentence by sentence, where something is wrong or missing."""
 
-import base64
-import struct
 from datetime import timedelta
 from pathlib import Path
 
@@ -231,32 +229,3 @@ def test_params_read_as_people_say_them() -> None:
     assert product == "bf16 8x16x32 burst".replace("x", "\N{MULTIPLICATION SIGN}")
     assert params_label({"bytes": 2**26, "dtype": "fp32", "ranks": 2}) == "fp32, 64 MiB, 2 ranks"
     assert params_label({}) == "\N{EM DASH}"
-
-
-def test_the_matrix_holds_every_pair_in_the_order_of_the_names(tmp_path: Path) -> None:
-    fabric = sections_of(run_with(tmp_path, "slow_link@n00~n02=0.5"))["fabric"]
-    assert fabric.matrix is not None
-    assert fabric.matrix.names == ("n00", "n01", "n02", "n03")
-    assert fabric.matrix.title == "6 pairs: n00~n02 stands out"
-    numbers = struct.unpack("<16H", base64.b64decode(fabric.matrix.values))
-    assert [numbers[place] for place in (0, 5, 10, 15)] == [0] * 4
-    assert all(numbers[4 * i + j] == numbers[4 * j + i] for i in range(4) for j in range(4))
-    assert numbers[2] / 65535 * fabric.matrix.top == pytest.approx(0.5 * 47.5, rel=0.05)
-
-
-def test_what_each_node_can_do_is_listed_the_slowest_first(tmp_path: Path) -> None:
-    tables = sections_of(run_with(tmp_path, "slow_node@n02=0.6"))["fabric"].tables
-    able = next(table for table in tables if table.caption == "What each node can do")
-    assert able.rows[0][0].text == "n02"
-    assert able.rows[0][2].text == "fail"
-    assert "95 % interval" in able.rows[1][3].text
-
-
-def test_a_pair_that_was_not_measured_is_said_in_the_title_of_the_matrix(tmp_path: Path) -> None:
-    matrix = sections_of(run_with(tmp_path, "no_pair@n00~n01"))["fabric"].matrix
-    assert matrix is not None
-    assert matrix.title.startswith("5 of 6 pairs")
-
-
-def test_one_node_has_no_matrix(tmp_path: Path) -> None:
-    assert sections_of(run_with(tmp_path, nodes=1))["fabric"].matrix is None

@@ -1,101 +1,104 @@
-"""Fabric, pair by pair: the matrix of all pairs, and what each node can do with good partners."""
+"""Fabric, pair by pair: what is slow, who is to blame and what to do next."""
 
-import base64
-import struct
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator
 
-from ...evidence import parse_subject
-from ...scoring.verdict import Verdict
-from ..layout import Column, Matrix, Table, number, text
-from ..measured import Group, Measured, Value, params_label
-from ..numbers import figure, number_of
-from ..plain_text import natural, printable
-from ..tables import MOST_ROWS
-
-BUSBW = "all_reduce.busbw"
-MOST_NODES = 1024  # a matrix of 2 MiB
-_FULL = 65535  # of 16 bits; 0 is "not measured"
+from ..layout import Part
+from ..measured import Measured
+from ..numbers import number_of, size
+from ..pairs_seen import PairsSeen
+from ..plain_text import listed, printable
+from .fabric_matrix import pair_matrix
+from .fabric_worst import undecided_sets, worst_pairs
 
 
-def pair_matrix(measured: Measured, verdict: Verdict) -> Matrix | None:
-    """The pairs at the largest message size, by node name; None without a pair."""
-    group = _largest(measured)
-    if group is None:
-        return None
-    values = {tuple(sorted(_nodes(each.subject))): each for each in _pairs(group) if each.value > 0}
-    if not values:
-        return None
-    names = sorted({node for pair in values for node in pair}, key=natural)[:MOST_NODES]
-    top = max(each.value for each in values.values())
-    slow = [f.subject for f in verdict.findings if f.check.startswith("pairs.") and f.result in ("fail", "warn")]
-    return Matrix(
-        title=_title(list(values.values()), slow, len(names)),
-        names=tuple(printable(name, 80) for name in names),
-        values=_packed(names, values, top),
-        top=top,
-        unit=group.metric.unit,
-        low=figure(min(each.value for each in values.values()), group.metric.unit),
-        high=figure(top, group.metric.unit),
-        note=f"A square is the last attempt at a pair of nodes, {params_label(group.params)}. The lighter the faster, "
-        "from 0 to the best pair; white: not measured.",
+def every_pair(measured: Measured, seen: PairsSeen) -> Part:
+    """The part on pairs."""
+    tables = (worst_pairs(seen), undecided_sets(seen))
+    return Part(
+        title="Every pair of nodes" if not seen.sampled else "Pairs of nodes",
+        answer=" ".join(_answer(seen)),
+        matrix=pair_matrix(measured, seen),
+        tables=tuple(table for table in tables if table),
     )
 
 
-def capabilities(verdict: Verdict) -> Table | None:
-    """What each node can do with good partners, the slowest first."""
-    found = [f for f in verdict.findings if f.check == "pairs.nodes" and isinstance(f.observed, int | float)]
-    if not found:
-        return None
-    found.sort(key=lambda one: (float(one.observed or 0), natural(one.subject)))
-    rows = tuple(
-        (
-            text(printable(one.subject, 80), code=True),
-            number(float(one.observed or 0), figure(float(one.observed or 0), one.unit)),
-            text(printable(one.result.replace("_", " "), 20), tone="" if one.result == "pass" else one.result),
-            text(printable(one.detail, 300)),
+def _answer(seen: PairsSeen) -> Iterator[str]:
+    yield _measured_words(seen)
+    yield from _without_value(seen)
+    yield from _culprits(seen)
+    if not (seen.blame.nodes or seen.blame.links or seen.blame.undecided or seen.blame.split or seen.blame.unsteady):
+        yield _none(seen)
+    if seen.sampled and not seen.blame.split:
+        yield "A slow link between two nodes that did not meet does not show."
+
+
+def _measured_words(seen: PairsSeen) -> str:
+    count, good = len(seen.levels.of), f"a good pair reaches {seen.rate(1.0)} at {size(seen.figures.bytes)}"
+    if count == 1:
+        (pair,) = seen.levels.of
+        return f"{seen.name(pair)}, the only pair, reaches {seen.rate(seen.level(pair).share)} at {_size(seen)}."
+    if seen.sampled:
+        met = _partners(seen)
+        return (
+            f"{count:,} of {number_of(seen.of_all, 'pair')} were measured, a hypercube's and those that settle doubts: "
+            f"each node met {met} partners, not everybody; {good}."
         )
-        for one in found[:MOST_ROWS]
-    )
-    heads = ("node", "with good partners", "result", "how known")
-    left = f"{len(found) - MOST_ROWS} more are in verdict.json." if len(found) > MOST_ROWS else ""
-    columns = tuple(Column(title=head, numeric=head == "with good partners") for head in heads)
-    return Table(caption="What each node can do", columns=columns, rows=rows, note=left)
+    if count < seen.of_all:
+        return f"{count:,} of {number_of(seen.of_all, 'pair')} have a value; {good}."
+    return f"All {number_of(count, 'pair')} were measured; {good}."
 
 
-def _largest(measured: Measured) -> Group | None:
-    """The group of pairs with the largest messages."""
-    groups = [group for group in measured.groups(BUSBW) if _pairs(group)]
-    return max(groups, key=lambda group: (_size(group), len(group.values)), default=None)
+def _size(seen: PairsSeen) -> str:
+    return size(seen.figures.bytes)
 
 
-def _size(group: Group) -> float:
-    size = group.params.get("bytes", 0)
-    return float(size) if isinstance(size, int | float) else 0.0
+def _partners(seen: PairsSeen) -> str:
+    met = Counter(node for pair in seen.levels.of for node in pair)
+    counts = [met[node] for node in seen.nodes]
+    least, most = min(counts), max(counts)
+    return str(least) if least == most else f"{least} to {most}"
 
 
-def _pairs(group: Group) -> list[Value]:
-    return [each for each in group.values if len(_nodes(each.subject)) == 2]
+def _culprits(seen: PairsSeen) -> Iterator[str]:
+    """Who is slow and what to do, at most three of a kind."""
+    nodes = [f"{printable(each.node, 80)} ({seen.rate(each.share)})" for each in seen.blame.nodes if each.confirmed]
+    if nodes:
+        many = len(nodes) > 1
+        yield (
+            f"Slow with each partner: {listed(nodes, 3)}. Look at {'their' if many else 'its'} NICs, cables and PCIe "
+            f"links; take {'them' if many else 'it'} out until mended."
+        )
+    links = [f"{seen.name(each.pair)} ({seen.rate(each.share)})" for each in seen.blame.links if each.pair]
+    if links:
+        yield (
+            f"Slow though both ends do better with others: {listed(links, 3)}. Look at the path between: cables, "
+            "switch ports, routes."
+        )
+    for doubt in seen.blame.undecided[:3]:
+        yield f"Not told apart: {seen.one_of(doubt)} is slow. {seen.settling(doubt)}"
+    if seen.blame.unsteady:
+        names = listed(map(seen.name, seen.blame.unsteady), 3)
+        yield f"Slow beside others and well alone: {names}. See what shares the path, then run again."
+    if seen.blame.split:
+        yield (
+            f"{number_of(len(seen.blame.split), 'pair')} are slower than the best by more than {_loss(seen)}: two "
+            "levels of the fabric, not single faults. Compare with the cabling."
+        )
 
 
-def _nodes(subject: str) -> tuple[str, ...]:
-    try:
-        parsed = parse_subject(subject)
-    except ValueError:
-        return ()
-    return parsed.nodes if parsed.kind == "pair" and len(set(parsed.nodes)) == 2 else ()
+def _without_value(seen: PairsSeen) -> Iterator[str]:
+    told = [f"{seen.name(pair)} ({printable(why, 80)})" for pair, why in sorted(seen.figures.missing.items())]
+    if told:
+        yield f"No value came of {listed(told, 3)}."
 
 
-def _packed(names: Sequence[str], values: dict[tuple[str, ...], Value], top: float) -> str:
-    """Row by row 16 bits a pair, little endian, in base64: 1 to 65535 for 0 to `top`."""
-    shares = (values.get(tuple(sorted((one, other)))) for one in names for other in names)
-    numbers = [0 if each is None else max(1, round(_FULL * max(0.0, each.value / top))) for each in shares]
-    return base64.b64encode(struct.pack(f"<{len(numbers)}H", *numbers)).decode()
+def _none(seen: PairsSeen) -> str:
+    pair = min(seen.levels.of, key=lambda one: (seen.level(one).share, one))
+    if len(seen.levels.of) == 1:
+        return "One pair has no other to be compared with: only a reference could tell whether it is slow."
+    return f"None is slower by more than {_loss(seen)}; the slowest, {seen.name(pair)}, has {seen.share(pair)} of that."
 
 
-def _title(values: list[Value], slow: list[str], nodes: int) -> str:
-    all_of = number_of(nodes * (nodes - 1) // 2, "pair")
-    told = f"{len(values):,} of {all_of}" if len(values) < nodes * (nodes - 1) // 2 else all_of
-    if slow:
-        named = ", ".join(printable(one, 80) for one in slow[:3])
-        return f"{told}: {named}{' and others' if len(slow) > 3 else ''} {'stands' if len(slow) == 1 else 'stand'} out"
-    return f"{told}, none stands out"
+def _loss(seen: PairsSeen) -> str:
+    return f"{100 * (1 - seen.least):.0f} %"

@@ -92,51 +92,151 @@
     });
   });
 
-  // The pair matrix: 16 bits a pair, 0 is not measured. Cividis, dark for slow.
-  const cividis = [[0, 34, 78], [66, 78, 108], [125, 124, 120], [186, 174, 108], [254, 232, 56]];
-  const colour = (share) => {
-    const place = Math.min(share * 4, 3.999);
-    const from = Math.floor(place);
-    return cividis[from].map((part, at) => part + (cividis[from + 1][at] - part) * (place - from));
-  };
-  all("canvas.matrix").forEach((canvas) => {
-    const names = canvas.dataset.names.split(" ");
-    const bytes = Uint8Array.from(atob(canvas.dataset.values), (one) => one.charCodeAt(0));
-    const value = (row, column) => new DataView(bytes.buffer).getUint16(2 * (row * names.length + column), true);
-    const side = Math.max(1, Math.min(40, Math.floor(640 / names.length)));
-    canvas.width = canvas.height = side * names.length;
+  // The pair matrix: the upper triangle, 16 bits a pair, 0 is not measured. Pointer, touch and arrow keys name a square.
+  const matrix = (figure) => {
+    const canvas = figure.querySelector("canvas");
+    const told = figure.querySelector(".pair");
+    const { names, groups, marks, top, usual, alone, unit, values } = JSON.parse(canvas.dataset.pairs);
+    const count = names.length;
+    const shares = new Uint16Array(Uint8Array.from(atob(values), (one) => one.charCodeAt(0)).buffer);
+    const share = (low, high) => (shares[low * count - (low * (low + 3)) / 2 + high - 1] / 65535) * top;
+    const marked = new Map(marks.map(([row, column, ...rest]) => [`${row},${column}`, rest]));
+    const colours = all(".scale rect", figure).map((each) => each.getAttribute("fill"));
     const draw = canvas.getContext("2d");
-    names.forEach((_, row) =>
-      names.forEach((_, column) => {
-        const found = value(row, column);
-        draw.fillStyle = found ? `rgb(${colour(found / 65535)})` : "#fff";
-        draw.fillRect(column * side, row * side, side, side);
-      }),
-    );
-    canvas.addEventListener("pointermove", (event) => {
-      const box = canvas.getBoundingClientRect();
-      const at = (place, size) => Math.min(names.length - 1, Math.max(0, Math.floor((place / size) * names.length)));
-      const row = at(event.clientY - box.top, box.height);
-      const column = at(event.clientX - box.left, box.width);
-      const found = value(row, column);
-      const shown = found ? `${((found / 65535) * canvas.dataset.top).toPrecision(3)} ${canvas.dataset.unit}` : "not measured";
-      canvas.dataset.tip = row === column ? names[row] : `${names[row]}~${names[column]}: ${shown}`;
+    const still = document.createElement("canvas");
+    const pen = still.getContext("2d");
+    const colour = (name) => getComputedStyle(figure).getPropertyValue(`--${name}`);
+    let side, edge, size, dots, cell;
+
+    const both = (row, column, job) => {
+      for (const [x, y] of [[column, row], [row, column]]) job(edge + x * side, edge + y * side);
+    };
+    const label = (name, middle) => {
+      pen.save();
+      pen.textAlign = "right";
+      pen.fillText(name, edge - 5, middle, edge - 5);
+      pen.rotate(-Math.PI / 2);
+      pen.textAlign = "left";
+      pen.fillText(name, 5 - edge, middle, edge - 5);
+      pen.restore();
+    };
+    const labels = () => {
+      const step = Math.ceil(13 / side);
+      const byName = groups.length < 2 || step === 1;
+      for (let at = 0; byName && at < count; at += step) label(names[at], edge + (at + 0.5) * side);
+      let start = 0;
+      for (const [name, length] of groups) {
+        if (!byName && length * side > 12) label(name, edge + (start + length / 2) * side);
+        if (start) pen.fillRect(edge, edge + start * side - 1, count * side, 2);
+        if (start) pen.fillRect(edge + start * side - 1, edge, 2, count * side);
+        start += length;
+      }
+    };
+    const mark = ([row, column, kind, retests]) =>
+      both(row, column, (x, y) => {
+        const wide = Math.max(side - 2, 5);
+        const to = (side - wide) / 2;
+        const square = (tone, large, to = (side - large) / 2) => {
+          pen.fillStyle = tone;
+          pen.fillRect(x + to, y + to, large, large);
+        };
+        pen.strokeStyle = colour(kind === "slow" ? "bad" : "muted");
+        pen.lineWidth = kind === "slow" ? 2 : 1;
+        if (kind) pen.strokeRect(x + to, y + to, wide, wide);
+        if (retests && side > 7) square("#000", 6), square("#fff", 4);
+      });
+    const hatch = (x, y) => {
+      pen.beginPath();
+      pen.moveTo(x, y + side - 1);
+      pen.lineTo(x + side - 1, y);
+      pen.stroke();
+    };
+    const paint = () => {
+      const font = (draw.font = "11px sans-serif");
+      const widths = [...names, ...groups.map((each) => each[0])].map((name) => draw.measureText(name).width);
+      edge = Math.ceil(Math.min(120, Math.max(...widths))) + 8;
+      side = Math.floor((canvas.parentElement.clientWidth - edge - 2) / count);
+      side = Math.max(count > 128 ? 2 : 4, Math.min(36, side));
+      size = edge + side * count + 2;
+      dots = devicePixelRatio || 1;
+      canvas.width = canvas.height = still.width = still.height = size * dots;
+      canvas.style.width = `${size}px`;
+      pen.scale(dots, dots);
+      Object.assign(pen, { font, textBaseline: "middle", fillStyle: colour("blank"), strokeStyle: colour("hatch") });
+      if (side < 6) pen.fillRect(edge, edge, side * count, side * count);
+      const gap = +(side > 5);
+      for (let row = 0; row < count; row++)
+        for (let column = row + 1; column < count; column++) {
+          const found = share(row, column);
+          if (!found && !gap) continue;
+          pen.fillStyle = found ? colours[Math.floor((found / top) * (colours.length - 1))] : colour("blank");
+          both(row, column, (x, y) => pen.fillRect(x, y, side - gap, side - gap));
+          if (gap && !found) both(row, column, hatch);
+        }
+      pen.fillStyle = colour("muted");
+      labels();
+      marks.forEach(mark);
+      show();
+    };
+    const show = () => {
+      draw.setTransform(1, 0, 0, 1, 0, 0);
+      draw.clearRect(0, 0, canvas.width, canvas.height);
+      draw.drawImage(still, 0, 0);
+      if (!cell) return;
+      draw.scale(dots, dots);
+      Object.assign(draw, { strokeStyle: colour("ink"), lineWidth: 2 });
+      draw.strokeRect(edge + cell[1] * side - 2, edge + cell[0] * side - 2, side + 3, side + 3);
+    };
+    const words = ([row, column]) => {
+      if (row === column) return names[row];
+      const pair = row < column ? [row, column] : [column, row];
+      const found = share(...pair);
+      const [kind, retests] = marked.get(pair.join()) || [];
+      const name = pair.map((each) => names[each]).join("~");
+      if (!found) return `${name}: not measured${kind ? ", but tried" : ""}`;
+      const value = (found * (retests ? alone : usual)).toPrecision(3);
+      return `${name}: ${value} ${unit}, ${Math.round(found * 100)} % of the usual, ${retests ? `retested ${retests} times` : "seen once"}`;
+    };
+    const go = (next) => {
+      cell = next;
+      if (cell) canvas.dataset.tip = told.textContent = words(cell);
+      else delete canvas.dataset.tip;
+      show();
+    };
+    const under = (event) => {
+      const found = [event.offsetY, event.offsetX].map((each) => Math.floor((each - edge) / side));
+      go(found.every((each) => each >= 0 && each < count) ? found : null);
+    };
+    canvas.onpointermove = canvas.onpointerdown = under;
+    const steps = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+    const slow = marks.filter((each) => each[2] === "slow");
+    let turn = 0;
+    canvas.addEventListener("keydown", (event) => {
+      const step = steps[event.key]?.map((each) => each * (event.shiftKey ? 10 : 1));
+      if (event.key === "Enter" && slow.length) go(slow[turn++ % slow.length].slice(0, 2));
+      if (step) go((cell || [0, 0]).map((each, way) => Math.max(0, Math.min(count - 1, each + step[way]))));
+      if (step || event.key === "Enter") event.preventDefault();
     });
-  });
+    addEventListener("resize", paint);
+    for (const media of ["print", "(prefers-color-scheme: dark)"]) matchMedia(media).addEventListener("change", paint);
+    paint();
+  };
+  all("figure.pairs").forEach(matrix);
 
   // Values under the pointer.
   const tip = document.createElement("div");
   tip.id = "tip";
   tip.hidden = true;
   document.body.append(tip);
-  document.addEventListener("pointermove", (event) => {
+  const hover = (event) => {
     const mark = event.target.closest?.("[data-tip]");
     tip.hidden = !mark;
     if (!mark) return;
     tip.textContent = mark.dataset.tip;
     tip.style.left = `${Math.max(4, Math.min(event.clientX + 12, innerWidth - tip.offsetWidth - 8))}px`;
     tip.style.top = `${Math.max(4, event.clientY - tip.offsetHeight - 12)}px`;
-  });
+  };
+  document.onpointermove = document.onpointerdown = hover;
 
   // Only a box that scrolls is a stop for the keyboard.
   const boxes = all(".scroll");
