@@ -6,6 +6,7 @@ from functools import cached_property
 
 from ..evidence import Run
 from ..fabric import Blame, Culprit, Level, Pair, Undecided
+from ..scoring.pair_checks import PAIR_RULES
 from ..scoring.pairs import PairFigures, pairs_of
 from ..scoring.verdict import Finding, Verdict
 from .numbers import figure, percent
@@ -23,7 +24,7 @@ class PairsSeen:
         self.levels = judged.levels
         self.least = 1 - judged.levels.thresholds.effect
         self.nodes = sorted({node for pair in (*judged.levels.of, *figures.missing) for node in pair}, key=natural)
-        self._findings = {each.subject: each for each in verdict.findings if each.metric == "all_reduce.busbw"}
+        self._findings = {each.subject: each for each in verdict.findings if each.check in PAIR_RULES}
         self._culprits = {each.node: each for each in judged.nodes if each.node}
         self._links = {each.pair: each for each in judged.links if each.pair}
 
