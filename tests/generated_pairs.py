@@ -20,7 +20,7 @@ from hwlottery.fabric import (
 from hwlottery.probes.tournament import hypercube, round_robin
 
 GIB = 2**30
-TYPICAL = {"cuda": 47.5, "cpu": 0.11}  # GB/s
+TYPICAL = {"cuda": 190.0, "cpu": 0.11}  # GB/s
 LATENCY = {"cuda": 28e-6, "cpu": 2.4e-4}  # s
 SMALL = {"bytes": 8, "dtype": "fp32"}
 

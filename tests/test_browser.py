@@ -306,12 +306,12 @@ def test_a_square_of_the_matrix_tells_its_pair_value_share_and_retests(pairs: Pa
     matrix.hover(position=square(page, 1, 4, 6))
     told = page.locator("#tip").inner_text()
     assert told.startswith("n01~n04: ")
-    assert 20 < float(told.split()[1]) < 26, "the slow pair"
+    assert 85 < float(told.split()[1]) < 105, "the slow pair"
     assert " GB/s, " in told
     assert told.endswith("% of the usual, retested 2 times")
     assert 45 < int(told.split(", ")[1].split()[0]) < 55
     matrix.hover(position=square(page, 2, 0, 6))
-    assert page.locator("#tip").inner_text().startswith("n00~n02: 4")
+    assert page.locator("#tip").inner_text().startswith("n00~n02: 1")
     matrix.hover(position=square(page, 0, 0, 6))
     assert page.locator("#tip").inner_text() == "n00"
 
@@ -319,7 +319,7 @@ def test_a_square_of_the_matrix_tells_its_pair_value_share_and_retests(pairs: Pa
 def test_a_tap_on_a_square_tells_it_on_a_phone(pairs: Path, open_page: Any) -> None:
     page = open_page(pairs, viewport=PHONE, has_touch=True, is_mobile=True).page
     page.locator("#fabric canvas.matrix").tap(position=square(page, 4, 1, 6))
-    assert page.locator(".pair").inner_text().startswith("n01~n04: 2")
+    assert page.locator(".pair").inner_text().startswith("n01~n04: 9")
 
 
 def test_the_matrix_is_read_by_keyboard_and_enter_goes_to_what_stands_out(pairs: Path, open_page: Any) -> None:
@@ -327,15 +327,15 @@ def test_the_matrix_is_read_by_keyboard_and_enter_goes_to_what_stands_out(pairs:
     matrix, told = page.locator("#fabric canvas.matrix"), page.locator(".pair")
     matrix.focus()
     page.keyboard.press("ArrowRight")
-    assert told.inner_text().startswith("n00~n01: 4")
+    assert told.inner_text().startswith("n00~n01: 1")
     page.keyboard.press("ArrowDown")
     assert told.inner_text() == "n01"
     page.keyboard.press("Enter")
-    assert told.inner_text().startswith("n01~n04: 2")
+    assert told.inner_text().startswith("n01~n04: 9")
     assert told.get_attribute("role") == "status"
     for _ in range(9):
         page.keyboard.press("ArrowUp")
-    assert told.inner_text().startswith("n00~n04: 4"), "the edge holds"
+    assert told.inner_text().startswith("n00~n04: 1"), "the edge holds"
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

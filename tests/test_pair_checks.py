@@ -29,7 +29,7 @@ def test_a_healthy_cluster_has_a_capability_for_each_node_and_no_slow_link() -> 
     nodes = findings(verdict, "pairs.nodes")
     assert list(nodes) == ["n00", "n01", "n02", "n03"]
     assert {f.result for f in nodes.values()} == {"pass"}
-    assert all(46.0 < f.observed < 49.0 and f.unit == "GB/s" for f in nodes.values())
+    assert all(184.0 < f.observed < 196.0 and f.unit == "GB/s" for f in nodes.values())
     assert all(len(f.evidence) >= 3 and "95 % interval" in f.detail for f in nodes.values())
     assert [f.result for f in findings(verdict, "pairs.links").values()] == ["pass"]
     assert verdict.verdict == "GO"
@@ -39,11 +39,11 @@ def test_a_node_slow_with_everybody_is_taken_out_and_no_other() -> None:
     verdict = verdict_of(faults=("slow_node@n02=0.6",))
     assert (verdict.verdict, verdict.exclude) == ("CONDITIONAL", ("n02",))
     slow = findings(verdict, "pairs.nodes", "fail")["n02"]
-    assert slow.observed == pytest.approx(0.6 * 47.5, rel=0.05)
-    assert slow.expected.startswith("at least 90 % of the 47")
+    assert slow.observed == pytest.approx(0.6 * 190, rel=0.05)
+    assert slow.expected.startswith("at least 90 % of the 19")
     assert "3 partners that do better" in slow.detail
     assert "NICs, cables" in slow.action
-    assert slow.statement.startswith("n02 reaches 28")
+    assert slow.statement.startswith("n02 reaches 11")
     assert slow.confidence == "high"
 
 
