@@ -127,6 +127,7 @@ class ControlPlane:
             tell(len(names) - len(missing))
             time.sleep(0.05)
             missing = [name for name in missing if not self._asking.here(name)]
+        tell(len(names) - len(missing))
         for name in missing:
             said = self._refused.get(name) or self._started.last_words(name)
             self._asking.lose(name, f"never joined: {said}" if said else f"never joined within {within_s:.0f} s")
