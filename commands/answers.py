@@ -12,22 +12,24 @@ import click
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ..evidence import Run
+    from ..evidence import Document, Run
     from ..scoring import Policy
     from ..scoring.verdict import Verdict
 
 
-def judge(path: Path, policy: str | None, *, as_json: bool, with_report: bool) -> NoReturn:
+def judge(
+    path: Path, policy: str | None, references: Path | None = None, *, as_json: bool, with_report: bool
+) -> NoReturn:
     """Score a run, show the verdict, and exit with it."""
     with one_line_errors():
         from ..evidence import read_run
         from ..reports.terminal import show
         from ..scoring import load_policy, score_run, verdict_json
 
-        found = read_run(path)
+        found = with_references(read_run(path), references)
         chosen: Policy | None = load_policy(policy) if policy else None
         verdict = score_run(found, chosen)
-        if chosen is None:
+        if chosen is None and references is None:
             write_derived(path / "verdict.json", verdict_json(verdict))
         shown = console(as_json)
         show(verdict, found, shown)
@@ -37,6 +39,25 @@ def judge(path: Path, policy: str | None, *, as_json: bool, with_report: bool) -
             with contextlib.suppress(BrokenPipeError):
                 sys.stdout.write(verdict_json(verdict).decode())
         sys.exit(verdict.exit_code)
+
+
+def own_references(file: Path | None) -> "Document | None":
+    """The user's file of references as a run carries it. Raises ReferenceFileError."""
+    if file is None:
+        return None
+    from ..references import text_of, with_own
+
+    return with_own(text_of(file), file.name).own
+
+
+def with_references(found: "Run", file: Path | None) -> "Run":
+    """The run, to be judged with these references instead of its own. Raises ReferenceFileError."""
+    import msgspec
+
+    own = own_references(file)
+    if own is None:
+        return found
+    return msgspec.structs.replace(found, header=msgspec.structs.replace(found.header, references=own))
 
 
 def write_page(found: "Run", verdict: "Verdict", place: Path) -> Path:

@@ -12,6 +12,14 @@ Exit codes: 0 GO, 5 CONDITIONAL, 3 NO-GO, 4 INCONCLUSIVE; 2 something to mend be
 6 cut short by the surroundings (disk full), or verify or doctor found something;
 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP (a lost ssh session)."""
 
+REFERENCES = click.option(
+    "--references",
+    type=FILE,
+    default=None,
+    metavar="FILE",
+    help="A YAML file of your own references, before those that come with hwlottery: what your hardware can do.",
+)
+
 # How the nodes of --hosts are reached.
 SSH = click.option(
     "--ssh",

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from .answers import console, judge, one_line_errors
-from .arguments import BUNDLE, EXIT_CODES, LISTEN, REMOTE_PYTHON, RUN, SSH, number
+from .answers import console, judge, one_line_errors, own_references
+from .arguments import BUNDLE, EXIT_CODES, LISTEN, REFERENCES, REMOTE_PYTHON, RUN, SSH, number
 
 TIERS = ("bare-root", "bare", "vm-root", "vm", "container-root", "container")
 
@@ -26,6 +26,7 @@ TIERS = ("bare-root", "bare", "vm-root", "vm", "container-root", "container")
     metavar="NAME|FILE",
     help="What is demanded: a name or a YAML file. [default: the profile's]",
 )
+@REFERENCES
 @click.option("--provider", default=None, help="Who rents the cluster out; shown in the report.")
 @click.option("--cluster", default=None, help="Which of the provider's clusters; shown in the report.")
 @click.option(
@@ -111,6 +112,7 @@ def run(
     *,
     profile: str | None,
     policy: str | None,
+    references: Path | None,
     resume: Path | None,
     rerun_changed: bool,
     dry_run: bool,
@@ -162,7 +164,15 @@ def run(
         else:
             chosen = load_profile(profile or "smoke")
             demanded = document_for(policy, chosen.name)
-            options = Options(profile=chosen, policy=demanded, command=command, reach=reach, doubts=doubts_of, **wishes)
+            options = Options(
+                profile=chosen,
+                policy=demanded,
+                command=command,
+                reach=reach,
+                doubts=doubts_of,
+                references=own_references(references),
+                **wishes,
+            )
             if dry_run:
                 show_plan(options, shown, as_json=as_json)
                 return

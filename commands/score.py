@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from .answers import judge
-from .arguments import EXIT_CODES, RUN
+from .arguments import EXIT_CODES, REFERENCES, RUN
 
 
 @click.command(epilog=EXIT_CODES)
@@ -16,7 +16,8 @@ from .arguments import EXIT_CODES, RUN
     metavar="NAME|FILE",
     help="Judge by another policy than the run's own; verdict.json then stays as it is.",
 )
+@REFERENCES
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as one JSON document on stdout.")
-def score(path: Path, policy: str | None, as_json: bool) -> None:
+def score(path: Path, policy: str | None, references: Path | None, as_json: bool) -> None:
     """Judge a run directory again, on any machine. Exits with the verdict."""
-    judge(path, policy, as_json=as_json, with_report=False)
+    judge(path, policy, references, as_json=as_json, with_report=False)

@@ -58,7 +58,8 @@ class Segment(_Part, frozen=True, kw_only=True):
 
 
 class RunHeader(_Part, frozen=True, kw_only=True):
-    """The content of run.json. `seed` orders what is random; `price_per_gpu_hour` is in USD."""
+    """The content of run.json. `seed` orders what is random; `price_per_gpu_hour` is in USD; `references` is the user's
+    own file, where one was given."""
 
     format: Annotated[int, Meta(ge=1)]
     run_id: Name
@@ -67,6 +68,7 @@ class RunHeader(_Part, frozen=True, kw_only=True):
     price_per_gpu_hour: Annotated[float, Meta(gt=0, le=1e6)] | None = None
     profile: Document
     policy: Document
+    references: Document | None = None
     seed: int
     launcher: Launcher
     promised: tuple[Promised, ...]

@@ -1,14 +1,24 @@
-"""References: what hardware can do, each value with its source and date. An unknown accelerator has none."""
+"""References: what hardware can do, each value with its source and date. An unknown accelerator or fabric has none."""
 
-from .accelerators import Accelerator, ReferenceValue, Source, accelerators, match_accelerator, sources
-from .loading import ReferenceFileError
+from .accelerators import Accelerator
+from .entries import Entry, ReferenceKind, ReferenceValue, Source
+from .fabrics import Fabric, Network, Technology
+from .library import References, references_of, shipped, with_own
+from .loading import ReferenceFileError, text_of
 
 __all__ = [
     "Accelerator",
+    "Entry",
+    "Fabric",
+    "Network",
     "ReferenceFileError",
+    "ReferenceKind",
     "ReferenceValue",
+    "References",
     "Source",
-    "accelerators",
-    "match_accelerator",
-    "sources",
+    "Technology",
+    "references_of",
+    "shipped",
+    "text_of",
+    "with_own",
 ]

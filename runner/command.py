@@ -28,7 +28,20 @@ from .session import MakeDoubts
 
 # What a resume takes from the run itself: giving it again could contradict it.
 _OF_THE_RUN = (
-    *("profile", "policy", "seed", "only", "provider", "cluster", "price", "tier", "scratch", "out", "dry_run"),
+    *(
+        "profile",
+        "policy",
+        "references",
+        "seed",
+        "only",
+        "provider",
+        "cluster",
+        "price",
+        "tier",
+        "scratch",
+        "out",
+        "dry_run",
+    ),
     *("hosts", "gpus_per_node"),
 )
 
@@ -52,6 +65,7 @@ class Options:
     gpus_per_node: int | None
     reach: Reach
     doubts: MakeDoubts | None = None
+    references: Document | None = None
 
 
 def run_new(options: Options, console: Console) -> Path:
@@ -181,6 +195,7 @@ def _request(options: Options) -> Request:
         gpus_per_node=options.gpus_per_node,
         reach=options.reach,
         doubts=options.doubts,
+        references=options.references,
     )
 
 

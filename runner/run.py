@@ -66,6 +66,7 @@ class Request:
     gpus_per_node: int | None = None
     reach: Reach = field(default_factory=Reach)
     doubts: MakeDoubts | None = None
+    references: Document | None = None
 
     @property
     def promised(self) -> tuple[Promised, ...]:
@@ -90,6 +91,7 @@ def start(request: Request, show: Show) -> None:
         price_per_gpu_hour=request.price_per_gpu_hour,
         profile=Document(name=request.profile.name, sha256=request.profile.sha256, text=request.profile.text),
         policy=request.policy,
+        references=request.references,
         seed=request.seed,
         launcher=launcher_of(request.hosts, request.reach),
         promised=nodes,

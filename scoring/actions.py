@@ -19,7 +19,7 @@ _HOW_BY_REASON = {
     "parse_error": "The tool's output could not be read: its log in logs/ holds it.",
     "not_finite": "A sample was NaN or infinite: repeat the trial, and suspect the device if it happens again.",
     "closed_to_tenant": "Ask the provider for access, or for the figure itself.",
-    "no_reference": "Add the value, with a source, to references/accelerators.yaml, or give your own number in a "
+    "no_reference": "Give the value, with its source, in a file of your own (--references), or your own number in a "
     "policy of yours (layers: contract).",
     "not_returned": "Run it again: nothing was recorded for it.",
     "interrupted": "Go on with the run: hwlottery run --resume RUN.",

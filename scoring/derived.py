@@ -2,13 +2,12 @@
 
 import statistics
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any
 
 import msgspec
 
 from ..evidence import Promised, RunHeader, metric
-from ..references import Accelerator, accelerators
+from ..references import Accelerator
 from .facts import Facts
 from .values import Value, Values, params_key
 from .words import counted, figure
@@ -64,7 +63,7 @@ def _share_of_peak(figures: Figures, subject: str, value: Value, default_dtype: 
         return value
     kind = figures.facts.accelerator(subject)
     dtype = value.params.get("dtype", default_dtype)
-    peak = _peak(kind.key, "matmul.tflops", str(dtype)) if kind else None
+    peak = _peak(figures, kind, "matmul.tflops", str(dtype)) if kind else None
     if peak is None:
         name = figures.facts.get(subject, "accelerator.name")
         known = f"no peak for {name} at {dtype}" if name is not None else "the accelerator's name was not recorded"
@@ -73,12 +72,9 @@ def _share_of_peak(figures: Figures, subject: str, value: Value, default_dtype: 
     return msgspec.structs.replace(value, value=value.value / peak, earlier=earlier)
 
 
-@cache
-def _peak(key: str, of: str, dtype: str, ranks: int = 0) -> float | None:
+def _peak(figures: Figures, kind: Accelerator, of: str, dtype: str, ranks: int = 0) -> float | None:
     """The peak of a kind of accelerator in the unit of `of`, for products the dense one of that dtype."""
-    kind = next(kind for kind in accelerators() if kind.key == key)
-    found = kind.value(of, {"dtype": dtype, "ranks": ranks}, "peak")
-    return found.value if found else None
+    return figures.facts.references.figure(kind, of, {"dtype": dtype, "ranks": ranks}, "peak")
 
 
 # Metrics that the accelerator's own peak bounds, and by how much a figure may be above it. Clocks above the one of the
@@ -100,7 +96,7 @@ def _believed(figures: Figures, name: str, subject: str, value: Value) -> Value:
     if kind is None or (value.value is None and not value.earlier):
         return value
     ranks = value.params.get("ranks", 0)
-    peak = _peak(kind.key, of, str(value.params.get("dtype", "bf16")), ranks if isinstance(ranks, int) else 0)
+    peak = _peak(figures, kind, of, str(value.params.get("dtype", "bf16")), ranks if isinstance(ranks, int) else 0)
     numbers = value.earlier if value.value is None else (value.value, *value.earlier)
     if peak is None or max(numbers) <= most * peak:
         return value

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..evidence import Fact, Metric, Params, Run, RunHeader, metric, parse_subject
 from ..evidence.records import Scalar
-from ..references import Accelerator
+from ..references import Accelerator, References
 from .asking import asked
 from .facts import Facts
 from .layers import by_contract, by_reference, comparison
@@ -30,7 +30,7 @@ def doubts_of(header: RunHeader, facts: Mapping[tuple[str, str], Scalar]) -> Dou
 
     def doubted(name: str, subject: str, params: Params, value: float) -> bool:
         return any(
-            _fails(check, metric(name), _kind(known, header, subject), params, value)
+            _fails(check, metric(name), _kind(known, header, subject), params, value, known.references)
             for check in checks.get(name, [])
             if _concerns(check, header, subject) and asked(params, check.where)
         )
@@ -52,13 +52,16 @@ def _kind(known: Facts, header: RunHeader, subject: str) -> Accelerator | None:
     return known.accelerator(subject) if subject != node else known.accelerator_of_node(promised)
 
 
-def _fails(check: Check, described: Metric, kind: Accelerator | None, params: Params, value: float) -> bool:
+def _fails(  # noqa: PLR0917  # a value with all that it is compared by
+    check: Check, described: Metric, kind: Accelerator | None, params: Params, value: float, references: References
+) -> bool:
     layers = check.layers
     if layers.contract is not None and by_contract(value, layers.contract, described.unit).result == "fail":
         return True
     if layers.reference is None:
         return False
-    return by_reference(value, comparison(layers.reference, kind, described, params), described).result == "fail"
+    against = comparison(layers.reference, kind, described, params, references)
+    return by_reference(value, against, described).result == "fail"
 
 
 def _run_of(header: RunHeader, facts: Mapping[tuple[str, str], Scalar]) -> Run:

@@ -5,7 +5,6 @@ from collections.abc import Iterable
 import msgspec
 
 from ..evidence import Promised, Run
-from ..references import sources
 from .derived import Figures, straggler_loss
 from .goodput import goodput, job_mtbf_s
 from .reliability import failures_seen, node_days
@@ -63,7 +62,8 @@ def _peaks(figures: Figures, subjects: list[str]) -> str:
     for kind in kinds.values():
         peak = kind.value("matmul.tflops", {"dtype": "bf16"}, "peak")
         if peak is not None:
-            told.append(f"{kind.key}: dense bf16 peak {figure(peak.value, 'TFLOPS')} ({sources()[peak.source].name})")
+            from_whom = figures.facts.references.sources[peak.source].name
+            told.append(f"{kind.key}: dense bf16 peak {figure(peak.value, 'TFLOPS')} ({from_whom})")
     return "; ".join(told)
 
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from ..evidence import CATALOGUE, TIERS, Metric
 from ..evidence.errors import HwlotteryError
-from ..references import Accelerator, ReferenceValue, accelerators, sources
+from ..references import Accelerator, Fabric, References, ReferenceValue, shipped
 from .fact_checks import unit_of
 from .policy import load_policy, policy_names
 from .policy_layers import Contract, Range, Wanted
@@ -44,36 +44,43 @@ class Explanation(Struct, frozen=True, kw_only=True):
     source: str = ""
 
 
-def explain(name: str) -> Explanation:
-    """What a metric, check or reference is. Raises UnknownName."""
+def explain(name: str, references: References | None = None) -> Explanation:
+    """What a metric, check or reference is; `references` are ours unless others are given. Raises UnknownName."""
+    known = references or shipped()
     metric = next((metric for metric in CATALOGUE if metric.name == name), None)
     checks = _checks().get(name, {})
     if metric is not None:
         return _of_metric(metric)
     if checks:
         return _of_check(name, checks)
-    kinds = _accelerators_called(name.casefold())
+    kinds = _hardware_called(name.casefold(), known)
     if len(kinds) == 1:
-        return _of_accelerator(kinds[0])
+        return _of_hardware(kinds[0], known)
     if kinds:
-        lines = tuple(f"{kind.key}: {', '.join(kind.names)}" for kind in kinds)
+        lines = tuple(f"{kind.key}: {', '.join(_names_of(kind))}" for kind in kinds)
         return Explanation(kind="references", title=f"{name}: which of these {len(kinds)}?", lines=lines)
-    raise UnknownName(_nearest(name))
+    raise UnknownName(_nearest(name, known))
 
 
-def _accelerators_called(wanted: str) -> list[Accelerator]:
+def _hardware_called(wanted: str, known: References) -> list[Accelerator | Fabric]:
     """The one of exactly this key or name; else all that have it as a word of their name, as people say H100."""
-    exact = [kind for kind in accelerators() if wanted in (kind.key, *(known.casefold() for known in kind.names))]
-    words = (re.split(r"[\s-]+", f"{kind.key} {' '.join(kind.names)}".casefold()) for kind in accelerators())
-    return exact or [kind for kind, known in zip(accelerators(), words, strict=True) if wanted in known]
+    all_: tuple[Accelerator | Fabric, ...] = (*known.accelerators, *known.fabrics)
+    exact = [kind for kind in all_ if wanted in (kind.key, *(name.casefold() for name in _names_of(kind)))]
+    words = (re.split(r"[\s-]+", f"{kind.key} {' '.join(_names_of(kind))}".casefold()) for kind in known.accelerators)
+    return exact or [kind for kind, said in zip(known.accelerators, words, strict=True) if wanted in said]
 
 
-def _nearest(name: str) -> str:
+def _names_of(kind: Accelerator | Fabric) -> tuple[str, ...]:
+    return kind.names if isinstance(kind, Accelerator) else (kind.title,)
+
+
+def _nearest(name: str, known: References) -> str:
     keys = {key.casefold(): key for key in (*(metric.name for metric in CATALOGUE), *_checks())}
-    keys |= {known.casefold(): kind.key for kind in accelerators() for known in (kind.key, *kind.names)}
+    hardware: tuple[Accelerator | Fabric, ...] = (*known.accelerators, *known.fabrics)
+    keys |= {said.casefold(): kind.key for kind in hardware for said in (kind.key, *_names_of(kind))}
     near = difflib.get_close_matches(name.casefold(), keys, n=3, cutoff=0.5)
     found = list(dict.fromkeys(keys[match] for match in near))
-    hint = f"did you mean {', '.join(found)}?" if found else "give a metric, a check or an accelerator"
+    hint = f"did you mean {', '.join(found)}?" if found else "give a metric, a check, an accelerator or a fabric"
     return f"unknown name {name!r}: {hint}"
 
 
@@ -188,17 +195,31 @@ def _bounds(contract: Contract, unit: str) -> str:
     return ", ".join(f"{name.replace('_', ' ')} {figure(value, unit)}" for name, value in given.items())
 
 
-def _of_accelerator(kind: Accelerator) -> Explanation:
+def _of_hardware(kind: Accelerator | Fabric, known: References) -> Explanation:
+    found_by = _found_by(kind) if isinstance(kind, Accelerator) else _fabric_found_by(kind)
+    units = {metric.name: metric.unit for metric in CATALOGUE}
+    lines = [*found_by, *(_value_line(value, units[value.metric]) for value in kind.values)]
+    used = dict.fromkeys(value.source for value in kind.values)
+    cited = "; ".join(f"{key}: {known.sources[key]}" for key in used)
+    return Explanation(kind="reference", title=kind.key, lines=tuple(lines), source=cited)
+
+
+def _found_by(kind: Accelerator) -> list[str]:
     found_by = [f"Device names: {', '.join(kind.names)}."]
     if kind.memory_gb is not None:
         found_by.append(f"Memory: {kind.memory_gb:g} GB on the label.")
     if kind.power_limit_w is not None:
         found_by.append(f"Power limit: {kind.power_limit_w:g} W; another limit is another thing and has no reference.")
-    units = {metric.name: metric.unit for metric in CATALOGUE}
-    lines = [*found_by, *(_value_line(value, units[value.metric]) for value in kind.values)]
-    used = dict.fromkeys(value.source for value in kind.values)
-    cited = "; ".join(f"{key}: {sources()[key]}" for key in used)
-    return Explanation(kind="reference", title=kind.key, lines=tuple(lines), source=cited)
+    return found_by
+
+
+def _fabric_found_by(kind: Fabric) -> list[str]:
+    found_by = [f"{kind.title}: {figure(kind.line_rate, 'GB/s')} a node by the line rate of its NICs."]
+    if kind.vendors:
+        found_by.append(f"Machines by: {', '.join(kind.vendors)}.")
+    if kind.accelerators:
+        found_by.append(f"With: {', '.join(kind.accelerators)}.")
+    return found_by
 
 
 def _value_line(value: ReferenceValue, unit: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from ..evidence import TIERS, Promised, Run, Tier
 from ..evidence.records import Scalar
-from ..references import Accelerator, match_accelerator
+from ..references import Accelerator, references_of
 
 EVERY_TIER = frozenset(TIERS)
 UNREADABLE = "unreadable."
@@ -15,9 +15,11 @@ class Facts:
     """The last value of each fact. A fact that could not be read stands as unreadable.KEY with the reason."""
 
     def __init__(self, run: Run) -> None:
+        self._on_node: dict[str, dict[str, dict[str, Scalar]]] = {}
         self._by_key: dict[tuple[str, str], Scalar] = {(fact.subject, fact.key): fact.value for fact in run.facts}
         self._tiers = _recorded_tiers(run, self)
         self._kinds: dict[str, Accelerator | None] = {}
+        self.references = references_of(run.header.references)
 
     def get(self, subject: str, key: str) -> Scalar | None:
         """The value, or None where it was not seen."""
@@ -50,9 +52,18 @@ class Facts:
     def _kind(self, subject: str) -> Accelerator | None:
         name, memory = self.get(subject, "accelerator.name"), self.number(subject, "accelerator.memory")
         power = self.number(subject, "accelerator.power_limit")
-        return (
-            match_accelerator(name, None if memory is None else int(memory), power) if isinstance(name, str) else None
-        )
+        if not isinstance(name, str):
+            return None
+        return self.references.accelerator(name, None if memory is None else int(memory), power)
+
+    def of_node(self, node: str) -> dict[str, dict[str, Scalar]]:
+        """The facts of what is on a node (its NICs among others), by subject and key."""
+        if not self._on_node:
+            for (subject, key), value in self._by_key.items():
+                on, slash, _ = subject.partition("/")
+                if slash:
+                    self._on_node.setdefault(on, {}).setdefault(subject, {})[key] = value
+        return self._on_node.get(node, {})
 
     def accelerator_of_node(self, node: Promised) -> Accelerator | None:
         """The kind that all accelerators of a node are of, or None where they differ or one is unknown."""

@@ -6,10 +6,11 @@ import msgspec
 
 from ..evidence import Metric, metric
 from ..evidence.records import Params
-from ..references import Accelerator
+from ..references import Accelerator, Fabric
 from .asking import wanted_values
 from .composite import Shares
 from .derived import Figures
+from .fabrics import between_nodes, fabric_of
 from .fact_checks import judge_facts
 from .facts import the_one_kind
 from .findings import INTERMITTENT, NOT_JUDGED, badness, confidence_of, new_finding, resulting, standing
@@ -151,18 +152,23 @@ class Judge:
 
     def _comparison(self, check: Check, target: Target, described: Metric, params: Params) -> Comparison:
         assert check.layers.reference is not None
-        accelerator = self._accelerator(check, target)
-        key = (check.check, accelerator.key if accelerator else "", params_key(params))
+        hardware, why = self._hardware(check, target)
+        key = (check.check, hardware.key if hardware else why, params_key(params))
         if key not in self._comparisons:
-            self._comparisons[key] = comparison(check.layers.reference, accelerator, described, params)
+            references = self.figures.facts.references
+            found = comparison(check.layers.reference, hardware, described, params, references)
+            self._comparisons[key] = found if hardware or not why else msgspec.structs.replace(found, why_none=why)
         return self._comparisons[key]
 
-    def _accelerator(self, check: Check, target: Target) -> Accelerator | None:
-        """The subject's kind, or the one kind of all nodes behind it."""
+    def _hardware(self, check: Check, target: Target) -> tuple[Accelerator | Fabric | None, str]:
+        """What the subject is made of: its accelerator, the one kind of all its node has, or the fabric between nodes;
+        or why that is not known."""
+        if between_nodes(check):
+            return fabric_of(self.figures, target.nodes)
         if check.each == "accelerator":
-            return self.figures.facts.accelerator(target.subject)
+            return self.figures.facts.accelerator(target.subject), ""
         nodes = [node for name in target.nodes if (node := self.figures.node(name))]
-        return the_one_kind(self.figures.facts.accelerator_of_node(node) for node in nodes)
+        return the_one_kind(self.figures.facts.accelerator_of_node(node) for node in nodes), ""
 
     def _keep_share(self, check: Check, subject: str, share: float | None) -> None:
         if check.layers.reference is not None:

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from ..evidence import Metric
 from ..evidence.records import Params, Scalar
-from ..references import Accelerator, ReferenceValue, sources
+from ..references import Entry, References, ReferenceValue
 from .facts import finite
 from .policy_layers import Baseline, Contract, Reference, Uniform
 from .verdict import Layer, Result
@@ -91,6 +91,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
     """The reference value that a check compares with, and the shares that warn and fail; or why there is none."""
 
     found: ReferenceValue | None = None
+    source: str = ""
     kind: str = ""
     stands_in: bool = False  # the peak, where the kind that was asked for is not known
     warn: float | None = None
@@ -98,20 +99,29 @@ class Comparison(Struct, frozen=True, kw_only=True):
     why_none: str = ""
 
 
-def comparison(reference: Reference, accelerator: Accelerator | None, metric: Metric, params: Params) -> Comparison:
-    """Find what this kind of accelerator can do; where the policy allows it, its peak stands in and only warns."""
-    if accelerator is None:
+def comparison(
+    reference: Reference, hardware: Entry | None, metric: Metric, params: Params, references: References
+) -> Comparison:
+    """Find what this kind of accelerator or fabric can do; where the policy allows it, its peak stands in and only
+    warns."""
+    if hardware is None:
         return Comparison(why_none="this kind of accelerator has no reference")
-    found = accelerator.value(metric.name, params, reference.of)
+    found = hardware.value(metric.name, params, reference.of)
     if found is not None:
-        return Comparison(found=found, kind=reference.of, warn=reference.warn, fail=reference.fail)
+        source = references.sources[found.source].name
+        return Comparison(found=found, source=source, kind=reference.of, warn=reference.warn, fail=reference.fail)
     wanted = reference.or_peak_warn is not None or reference.or_peak_fail is not None
-    peak = accelerator.value(metric.name, params, "peak") if wanted else None
+    peak = hardware.value(metric.name, params, "peak") if wanted else None
     if peak is not None:
         return Comparison(
-            found=peak, kind="peak", stands_in=True, warn=reference.or_peak_warn, fail=reference.or_peak_fail
+            found=peak,
+            source=references.sources[peak.source].name,
+            kind="peak",
+            stands_in=True,
+            warn=reference.or_peak_warn,
+            fail=reference.or_peak_fail,
         )
-    return Comparison(why_none=f"{accelerator.key} has no {reference.of} value for this")
+    return Comparison(why_none=f"{hardware.key} has no {reference.of} value for this")
 
 
 def by_reference(value: float, against: Comparison, metric: Metric) -> Judged:
@@ -127,7 +137,7 @@ def by_reference(value: float, against: Comparison, metric: Metric) -> Judged:
     return Judged(
         layer="reference",
         result=result,
-        expected=_share_in_words(wanted, against.kind, found.value, metric.unit, found.source),
+        expected=_share_in_words(wanted, against.kind, found.value, metric.unit, against.source),
         threshold=threshold,
         share=None if against.stands_in else share,  # shares of unlike things make no index
     )
@@ -135,7 +145,7 @@ def by_reference(value: float, against: Comparison, metric: Metric) -> Judged:
 
 @lru_cache(maxsize=1024)
 def _share_in_words(share: float, kind: str, reference: float, unit: str, source: str) -> str:
-    return f"at least {percent(share)} of the {kind} {figure(reference, unit)} ({sources()[source].name})"
+    return f"at least {percent(share)} of the {kind} {figure(reference, unit)} ({source})"
 
 
 def by_maximum(value: float, best: float | None, key: str, metric: Metric) -> Judged:

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from ..references.accelerators import ReferenceKind
+from ..references import ReferenceKind
 
 Scalar = bool | int | float | str
 Share = Annotated[float, Field(gt=0, le=10, allow_inf_nan=False)]

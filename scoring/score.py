@@ -56,6 +56,7 @@ def _judge(run: Run, policy: Policy | None, baseline: Run | None) -> Verdict:
         economics=_rounded(economics(run, figures, decision.excluded)),
         reliability=failures,
         policy=PolicyName(name=policy.name, sha256=policy.sha256),
+        references=PolicyName(name=own.name, sha256=own.sha256) if (own := figures.facts.references.own) else None,
         caveats=caveats(run.header, policy),
     )
 

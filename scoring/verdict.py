@@ -88,7 +88,7 @@ class Reliability(Struct, frozen=True, kw_only=True):
 
 
 class PolicyName(Struct, frozen=True, kw_only=True):
-    """Which policy judged."""
+    """Which policy judged, or which file of references was given."""
 
     name: str
     sha256: str
@@ -112,6 +112,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     economics: Economics
     reliability: Reliability
     policy: PolicyName
+    references: PolicyName | None = None  # the user's own file, where one was given
     caveats: tuple[str, ...] = ()  # the page's first lines: simulated, no GPU cluster, not signable
 
     @property

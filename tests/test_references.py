@@ -1,13 +1,11 @@
 """References: the right accelerator or none, each value with its source, and errors that name file and key."""
 
-from pathlib import Path
+import hashlib
 
 import pytest
 
 from hwlottery.evidence import metric
-from hwlottery.references import ReferenceFileError, accelerators, match_accelerator, sources
-from hwlottery.references.accelerators import AcceleratorFile
-from hwlottery.references.loading import load
+from hwlottery.references import Fabric, Network, ReferenceFileError, references_of, shipped, with_own
 
 H100_BYTES, H200_BYTES, H20_BYTES = 85_024_112_640, 150_754_820_096, 102_625_181_696
 
@@ -27,7 +25,7 @@ H100_BYTES, H200_BYTES, H20_BYTES = 85_024_112_640, 150_754_820_096, 102_625_181
     ],
 )
 def test_known_accelerators_are_found(name: str, memory: int, watts: float, key: str) -> None:
-    found = match_accelerator(name, memory, watts)
+    found = shipped().accelerator(name, memory, watts)
     assert found is not None
     assert found.key == key
 
@@ -47,25 +45,25 @@ def test_known_accelerators_are_found(name: str, memory: int, watts: float, key:
     ],
 )
 def test_an_unknown_accelerator_has_no_reference(name: str, memory: int | None, watts: float) -> None:
-    assert match_accelerator(name, memory, watts) is None
+    assert shipped().accelerator(name, memory, watts) is None
 
 
 def test_a_power_limit_that_cannot_be_read_gets_the_full_power_reference() -> None:
-    found = match_accelerator("NVIDIA H200", H200_BYTES, None)
+    found = shipped().accelerator("NVIDIA H200", H200_BYTES, None)
     assert found is not None
     assert found.power_limit_w == 700
 
 
 def test_every_value_has_a_source_and_a_known_metric() -> None:
-    for accelerator in accelerators():
+    for accelerator in shipped().accelerators:
         for value in accelerator.values:
-            assert value.source in sources(), accelerator.key
+            assert value.source in shipped().sources, accelerator.key
             assert metric(value.metric).better == "higher", "shares of these are value / reference"
 
 
 @pytest.mark.parametrize("key", ["a100-sxm-80", "h100-sxm-80", "h200-sxm-141"])
 def test_what_acceptance_needs_of_a_reference_is_there_for_the_kinds_that_it_names(key: str) -> None:
-    kind = next(kind for kind in accelerators() if kind.key == key)
+    kind = next(kind for kind in shipped().accelerators if kind.key == key)
     reduced = kind.value("all_reduce.busbw", {"ranks": 8, "bytes": 8_589_934_592}, "peak")
     assert reduced is not None
     for name, of in (
@@ -80,7 +78,7 @@ def test_what_acceptance_needs_of_a_reference_is_there_for_the_kinds_that_it_nam
 
 def test_names_belong_to_one_entry_each_unless_memory_or_power_tells_them_apart() -> None:
     seen: set[tuple[str, float | None, float | None]] = set()
-    for accelerator in accelerators():
+    for accelerator in shipped().accelerators:
         for name in accelerator.names:
             key = (name, accelerator.memory_gb, accelerator.power_limit_w)
             assert key not in seen
@@ -88,7 +86,7 @@ def test_names_belong_to_one_entry_each_unless_memory_or_power_tells_them_apart(
 
 
 def test_no_achievable_value_is_above_its_peak_but_where_switches_reduce() -> None:
-    for accelerator in accelerators():
+    for accelerator in shipped().accelerators:
         for value in accelerator.values:
             peak = accelerator.value(value.metric, dict(value.where), "peak")
             if value.kind == "achievable" and peak and value.metric != "all_reduce.busbw":
@@ -96,7 +94,7 @@ def test_no_achievable_value_is_above_its_peak_but_where_switches_reduce() -> No
 
 
 def test_a_value_is_taken_only_for_the_params_it_was_measured_with() -> None:
-    h100 = match_accelerator("NVIDIA H100 80GB HBM3", H100_BYTES, 700.0)
+    h100 = shipped().accelerator("NVIDIA H100 80GB HBM3", H100_BYTES, 700.0)
     assert h100 is not None
     shape: dict[str, bool | int | float | str] = {"dtype": "bf16", "m": 8192, "n": 8192, "k": 8192}
     sustained = h100.value("matmul.tflops", shape | {"phase": "sustained"}, "achievable")
@@ -127,15 +125,130 @@ def test_a_value_is_taken_only_for_the_params_it_was_measured_with() -> None:
             "[{metric: memory.copy, kind: peak, value: 1, source: X}]}]",
             "source 'X' is not listed",
         ),
-        ("sources: [", "accelerators.yaml"),
+        ("sources: [", "no valid YAML"),
+        ("accelerators: [{key: a, names: [A], watts: 3, values: []}]", "(choices: key, values, names, memory_gb"),
+        ("fabrics: [{key: f, title: F, technology: rdma, nics: 8, gbit: 400, values: []}]", "fabrics.0.technology"),
+        (
+            "fabrics: [{key: f, title: F, technology: roce, nics: 8, gbit: 4, rate: 1, values: []}]",
+            "choices: key, values, title",
+        ),
+        ("fabric: []", "fabric: unknown key (choices: sources, accelerators, fabrics)"),
+        ("sources: {}\n---\nsources: {}", "documents"),
+        ("a: &a [x]\nb: [*a]", "aliases"),
+        ("!!python/object/apply:os.system ['true']", "no valid YAML"),
+        ("- just a list", "the file"),
+        (
+            "accelerators: [{key: a, names: [A], values: []}]\n"
+            "fabrics: [{key: a, title: F, technology: roce, nics: 8, gbit: 400, values: []}]",
+            "key stands twice: a",
+        ),
     ],
 )
-def test_a_wrong_reference_file_is_told_in_one_line_with_file_and_key(tmp_path: Path, text: str, told: str) -> None:
-    file = tmp_path / "accelerators.yaml"
-    file.write_text(text)
+def test_a_wrong_reference_file_is_told_in_one_line_with_file_and_key(text: str, told: str) -> None:
     with pytest.raises(ReferenceFileError) as error:
-        load(file, AcceleratorFile)
+        with_own(text, "mine.yaml")
     message = str(error.value)
-    assert message.startswith("accelerators.yaml: ")
+    assert message.startswith("mine.yaml: ")
     assert told in message
     assert "\n" not in message
+
+
+H200 = ("h200-sxm-141",)
+
+# Fabrics -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("network", "key"),
+    [
+        (Network(technology="infiniband", nics=8, gbit=400, accelerators=("h100-sxm-80",)), "ib-8x400-h100"),
+        (Network(technology="infiniband", nics=10, gbit=400, accelerators=("h100-sxm-80",)), "ib-8x400-h100"),
+        (Network(technology="infiniband", nics=8, gbit=400, accelerators=("h200-sxm-141",)), "ib-8x400-h200"),
+        (Network(technology="infiniband", nics=8, gbit=400, accelerators=("b200-sxm-180",)), "ib-8x400"),
+        (Network(technology="infiniband", nics=8, gbit=400), "ib-8x400"),
+        (Network(technology="efa", nics=32, gbit=100, vendor="Amazon EC2"), "efa-32x100"),
+        (Network(technology="roce", nics=8, gbit=400, vendor="google", accelerators=H200), "roce-8x400-google"),
+        (Network(technology="roce", nics=8, gbit=400, vendor="Supermicro", accelerators=H200), "roce-8x400"),
+    ],
+)  # fmt: skip
+def test_a_fabric_is_found_by_what_it_is_and_the_closest_first(network: Network, key: str) -> None:
+    found = shipped().fabric(network)
+    assert found is not None
+    assert found.key == key
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        Network(technology="infiniband", nics=7, gbit=400),  # one is down
+        Network(technology="infiniband", nics=16, gbit=400),
+        Network(technology="roce", nics=8, gbit=25),
+        Network(technology="ethernet", nics=1, gbit=100),
+        Network(technology="ethernet", nics=8, gbit=200, accelerators=("h100-sxm-80",)),  # of nobody known
+    ],
+)
+def test_an_unknown_fabric_has_no_reference(network: Network) -> None:
+    assert shipped().fabric(network) is None
+
+
+def test_the_same_accelerator_has_another_floor_on_another_fabric() -> None:
+    def floor(network: Network) -> float | None:
+        fabric = shipped().fabric(network)
+        assert fabric is not None
+        found = fabric.value("all_reduce.busbw", {"ranks": 32, "bytes": 1 << 33}, "floor")
+        return found and found.value
+
+    h100 = ("h100-sxm-80",)
+    assert floor(Network(technology="efa", nics=32, gbit=100, accelerators=h100)) == 300
+    assert floor(Network(technology="infiniband", nics=8, gbit=400, accelerators=h100)) == 100
+    assert floor(Network(technology="ethernet", nics=8, gbit=200, vendor="Google", accelerators=h100)) == 250
+
+
+def test_no_floor_of_a_rail_is_above_its_line_rate_and_every_fabric_names_known_accelerators() -> None:
+    known = {kind.key for kind in shipped().accelerators}
+    for fabric in shipped().fabrics:
+        assert set(fabric.accelerators) <= known, fabric.key
+        for value in fabric.values:
+            assert value.metric != "rail.busbw" or value.value <= fabric.gbit / 8, fabric.key
+
+
+# A user's own file -------------------------------------------------------------------------------------------------
+
+OWN = """
+sources:
+  US: {name: ours, at: our own machines in the spring, date: 2026-04-01}
+accelerators:
+  - key: x1
+    names: [Example X1]
+    values: [{metric: matmul.tflops, where: {dtype: bf16}, kind: peak, value: 500, source: US}]
+  - key: h200-sxm-141
+    names: [NVIDIA H200]
+    values: [{metric: memory.copy, kind: floor, value: 4000, source: AZ}]
+fabrics:
+  - {key: slow, title: one cable, technology: ethernet, nics: 1, gbit: 25, values: []}
+"""
+
+
+def test_a_users_file_stands_before_ours_and_adds_to_it() -> None:
+    both = with_own(OWN, "ours.yaml")
+    own = both.accelerator("Example X1", None, None)
+    assert own is not None
+    assert both.figure(own, "matmul.tflops", {"dtype": "bf16"}, "peak") == 500
+    changed = both.accelerator("NVIDIA H200", H200_BYTES, 700.0)
+    assert changed is not None
+    assert [value.value for value in changed.values] == [4000]
+    assert both.accelerator("NVIDIA H100 80GB HBM3", H100_BYTES, 700.0) == shipped().accelerator(
+        "NVIDIA H100 80GB HBM3", H100_BYTES, 700.0
+    )
+    found = both.fabric(Network(technology="ethernet", nics=1, gbit=25))
+    assert isinstance(found, Fabric)
+    assert (found.key, found.line_rate) == ("slow", 3.125)
+    assert shipped().accelerator("Example X1", None, None) is None
+
+
+def test_a_users_file_travels_with_its_hash() -> None:
+    own = with_own(OWN, "ours.yaml").own
+    assert own is not None
+    assert own.sha256 == hashlib.sha256(OWN.encode()).hexdigest()
+    assert references_of(own).accelerator("Example X1", None, None) is not None
+    assert references_of(None) is shipped()

@@ -1,6 +1,7 @@
 """Scoring: missing is never a pass, the layers say what they say, and the verdict comes in its fixed order."""
 
 import dataclasses
+import hashlib
 import math
 import os
 import random
@@ -19,6 +20,7 @@ from hypothesis import strategies as st
 
 from hwlottery.evidence import AnyRecord, Event, Fact, Measurement, NotMeasured, Promised, read_run
 from hwlottery.outliers import group_of
+from hwlottery.references import with_own
 from hwlottery.scoring import (
     EXIT_CODES,
     Finding,
@@ -482,6 +484,60 @@ def with_samples(record: AnyRecord) -> AnyRecord:
     if isinstance(record, Measurement) and record.samples and len(record.samples) > 1:
         return msgspec.structs.replace(record, samples=record.samples * 5)
     return record
+
+
+OWN = """
+sources: {US: {name: ours, at: spring, date: 2026-04-01}}
+fabrics:
+  - key: mine
+    title: eight NICs
+    technology: infiniband
+    nics: 8
+    gbit: 400
+    values: [{metric: all_reduce.busbw, kind: floor, value: %s, source: US}]
+"""
+ACROSS = (
+    "{check: a, metric: all_reduce.busbw, each: cluster, nodes_at_least: 2, category: fabric, statement: x,"
+    " where: {bytes: {at_least: 1073741824}}, layers: {contract: {at_least: 40}, reference: {of: floor, fail: 1.0}}}"
+)
+
+
+def on_fabric(nics: int, floor: float | None = None, nodes: int = 2) -> Verdict:
+    """A cluster whose nodes show so many InfiniBand NICs that are up."""
+    header, records = make_run(nodes=nodes, accelerators=2, policy_text=policy(ACROSS))
+    seen = {
+        "nic.driver": "mlx5_core", "port1.link_layer": "InfiniBand", "port1.rate": 400_000_000_000,
+        "port1.state": "ACTIVE",
+    }  # fmt: skip
+    facts = [
+        Fact(subject=f"n{node:02d}/mlx5_{nic}", key=key, value=value)
+        for node in range(nodes)
+        for nic in range(8)
+        for key, value in (seen if nic < nics else seen | {"port1.state": "DOWN"}).items()
+    ]
+    own = with_own(OWN % floor, "ours.yaml").own if floor is not None else None
+    return score_run(as_run(msgspec.structs.replace(header, references=own), [*records, *facts]))
+
+
+def test_the_fabric_between_nodes_is_known_by_its_nics_and_has_floors_of_its_own() -> None:
+    known = by(on_fabric(8), "a")
+    assert (known.result, known.detail) == ("pass", "")
+    high = by(on_fabric(8, floor=10_000), "a")
+    assert (high.result, high.layer) == ("fail", "reference")
+    assert high.expected == "at least 100 % of the floor 10,000 GB/s (ours)"
+    verdict = on_fabric(8, floor=10_000)
+    assert verdict.references is not None
+    assert verdict.references.sha256 == hashlib.sha256((OWN % 10_000).encode()).hexdigest()
+    assert on_fabric(8).references is None
+
+
+def test_an_unknown_fabric_is_said_and_the_buyers_own_number_decides() -> None:
+    one_down = on_fabric(7)
+    found = by(one_down, "a")
+    assert found.result == "pass"
+    assert "a fabric of 7 x 400 Gbit/s infiniband has no reference" in found.detail
+    unseen = verdict_of(nodes=2, accelerators=2, policy_text=policy(ACROSS))
+    assert any("the facts do not tell which fabric this is" in line for line in unseen.not_judged)
 
 
 PEERS = Peers()
