@@ -68,7 +68,7 @@ def budgets() -> list[Budget]:
 
 def _idle_tournament(nodes: int) -> _Cost:
     """A run of `pairs` on that many nodes of 8 GPUs each, from --hosts to its last record."""
-    from drills.many_nodes import many_nodes  # type: ignore[import-untyped]  # of the tests, not of the package
+    from drills.many_nodes import many_nodes  # of the tests, not of the package
 
     marks: list[tuple[float, Progress]] = []
     with many_nodes() as ssh, tempfile.TemporaryDirectory() as folder:
