@@ -10,9 +10,10 @@ from ..cluster.clocks import offsets
 from ..cluster.node_main import own_software, unlike
 from ..cluster.ssh import node_set
 from .advice import Advice, note, ok, problem
+from .clock_records import MOST_CLOCK_OFFSET_S
 from .doctor_ports import port_problems
 from .doctor_talk import Look
-from .joining import MOST_CLOCK_OFFSET_S, Reach
+from .joining import Reach
 
 _AT_ONCE = 64
 

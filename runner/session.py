@@ -28,8 +28,9 @@ from ..evidence.writing import now
 from ..probes import PROBES
 from ..probes.profiles import Profile
 from ..probes.protocol import Probe, would_measure
+from .clock_records import clock_records
 from .identify import Identified, differences, identify_here
-from .joining import Reach, clock_records, join, plane_for, unlike_records
+from .joining import Reach, join, plane_for, unlike_records
 from .preview import preview, wanted
 from .progress import Progress
 from .telemetry import TelemetryFiles, take_windows_here

@@ -314,3 +314,41 @@ def test_a_process_that_mpirun_bound_to_a_core_takes_what_mpirun_itself_has():
     )
     done = subprocess.run([sys.executable, "-c", bound], capture_output=True, text=True, check=True, env=PATHS)
     assert done.stdout.strip() == str(sorted(cores))
+
+
+def hwlottery_run(*more, **env):
+    words = [sys.executable, "-m", "hwlottery", "run", *more]
+    return subprocess.run(
+        words, capture_output=True, text=True, check=False, env={"PATH": os.environ["PATH"], **PATHS, **env}
+    )
+
+
+def test_hosts_in_one_of_several_processes_is_refused_in_one_line():
+    done = hwlottery_run("--hosts", "node[1-2]", **{**TORCHRUN, "LOCAL_RANK": "0", "RANK": "2"})
+    assert done.returncode == 2
+    (line,) = done.stderr.strip().splitlines()
+    assert "--hosts starts the nodes by ssh, and this is one of 4 processes of torchrun" in line
+
+
+def test_a_process_that_is_not_the_first_of_its_node_says_so_and_ends_well():
+    done = hwlottery_run(**TORCHRUN, HWLOTTERY_NODE="n2")
+    assert done.returncode == 0
+    assert done.stderr.strip() == "hwlottery: one process a node is enough: rank 3 on n2 has nothing to do"
+
+
+@pytest.mark.parametrize("rank", ["0", "2"])
+def test_several_nodes_without_an_identity_are_refused_on_head_and_nodes(rank, tmp_path):
+    number = {"RANK": rank, "LOCAL_RANK": "0", "GROUP_RANK": str(int(rank) // 2)}
+    done = hwlottery_run("--out", tmp_path / "run", **{**TORCHRUN, **number})
+    assert done.returncode == 2
+    (line,) = done.stderr.strip().splitlines()
+    assert "no identity for this run, so nothing may listen" in line
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_node_that_finds_no_head_says_so_and_does_not_end_the_launchers_other_processes():
+    found = {**TORCHRUN, "LOCAL_RANK": "0", "RANK": "2", "MASTER_ADDR": "127.0.0.1", "HWLOTTERY_NODE": "n2"}
+    done = hwlottery_run("--join-within", "1", **found, **{IDENTITY: as_text(new_identity())})
+    assert done.returncode == 0
+    assert "n2 does not take part: no summons from the head at 127.0.0.1" in done.stderr
+    assert "PRIVATE KEY" not in done.stderr
