@@ -46,7 +46,6 @@ class Manifest(Struct, frozen=True, kw_only=True):
     hwlottery: str
     python: str
     platform: str
-    machine: str
     head: bool
     wheels: tuple[Wheel, ...]
 
@@ -86,7 +85,6 @@ def make_bundle(output: Path, *, python: str | None = None, where: str | None = 
             hwlottery=_version_of(own),
             python=python,
             platform=where,
-            machine=platforms[0].split("_", 3)[3],
             head=head,
             wheels=wheels,
         )

@@ -3,7 +3,7 @@
 A bundle is a zip that Python runs: this file is its __main__.py, beside manifest.json and wheels/. Two ways in:
 
     python3 BUNDLE [--once] -m hwlottery ...                    --once: the bundle's file is removed, too
-    python3 -c THIS receive SIZE SHA256 PYTHON MACHINE -m ...   the bundle comes on stdin, before what the command reads
+    python3 -c THIS receive SIZE SHA256 PYTHON PLATFORM -m ...  the bundle comes on stdin, before what the command reads
 
 No pip and no venv: an image may lack both, and a venv over a venv does not see the torch of the lower one. The wheels
 are unpacked and put first on PYTHONPATH of the image's own Python. A node has nothing of ours yet when this runs, so
@@ -41,16 +41,23 @@ class Refused(Exception):
     """The bundle cannot be used here; the message is one line."""
 
 
-def refuse_unfit(python: str, machine: str) -> None:
-    """Raises Refused where this Python or machine is not what the bundle was made for."""
+def refuse_unfit(python: str, where: str) -> None:
+    """Raises Refused where this Python, machine or C library is not what the bundle was made for; `where` is a platform
+    such as manylinux_2_28_x86_64."""
     own = "{}.{}".format(*sys.version_info[:2])
     if own != python or sys.implementation.name != "cpython":
         raise Refused(
             f"{UNLIKE}has Python {platform.python_version()} ({sys.executable}), and the bundle is for {python}: make "
             f"one with hwlottery bundle --python {own}, or name another with --remote-python"
         )
-    if platform.machine() != machine:
-        raise Refused(f"{UNLIKE}is {platform.machine()}, and the bundle is for {machine}: hwlottery bundle --platform")
+    _, major, minor, machine = where.split("_", 3)
+    library, version = platform.libc_ver()
+    old = library == "glibc" and [int(part) for part in version.split(".")[:2]] < [int(major), int(minor)]
+    if platform.machine() != machine or old:
+        raise Refused(
+            f"{UNLIKE}is {platform.machine()} with {library} {version}, and the bundle is for {where}: make one with "
+            "hwlottery bundle --platform"
+        )
     if sys.flags.ignore_environment:
         raise Refused(f"{sys.executable} was started with -I or -E, and a bundle needs PYTHONPATH")
 
@@ -86,7 +93,7 @@ def unpack(archive: Path, site: Path) -> None:
     """Check each wheel of a bundle and unpack it. Raises Refused before anything of a damaged one is written."""
     with zipfile.ZipFile(archive) as bundle:
         manifest: dict[str, Any] = json.loads(bundle.read("manifest.json"))
-        refuse_unfit(manifest["python"], manifest["machine"])
+        refuse_unfit(manifest["python"], manifest["platform"])
         for wheel in manifest["wheels"]:
             content = bundle.read("wheels/" + wheel["file"])
             if hashlib.sha256(content).hexdigest() != wheel["sha256"]:

@@ -54,4 +54,4 @@ def push_words(bundle: Bundle) -> list[str]:
     """The words by which a Python takes in a bundle that comes on its stdin; the command to run follows them."""
     source = Path(__file__).with_name("bundle_main.py").read_text("utf-8")
     found = bundle.manifest
-    return ["-c", source, "receive", str(bundle.size), bundle.sha256, found.python, found.machine]
+    return ["-c", source, "receive", str(bundle.size), bundle.sha256, found.python, found.platform]

@@ -163,7 +163,6 @@ def small(path, content, **changes):
         "hwlottery": importlib.metadata.version("hwlottery"),
         "python": "{}.{}".format(*sys.version_info[:2]),
         "platform": f"manylinux_2_28_{os.uname().machine}",
-        "machine": os.uname().machine,
         "head": False,
         "wheels": listed,
         **changes,
@@ -250,6 +249,13 @@ def test_a_node_refuses_a_wheel_that_is_not_what_the_manifest_says(tmp_path):
     path = small(tmp_path / "b.pyz", PLAIN, wheels=[{"file": next(iter(PLAIN)), "sha256": "0" * 64, "unless": None}])
     with pytest.raises(Refused, match="not what its manifest says"):
         unpack(path, tmp_path / "site")
+    assert not (tmp_path / "site").exists()
+
+
+@pytest.mark.parametrize("where", ["manylinux_2_99_x86_64", "manylinux_2_28_riscv64"])
+def test_a_node_with_an_older_glibc_or_another_machine_says_so(tmp_path, where):
+    with pytest.raises(Refused, match=f"the bundle is for {where}"):
+        unpack(small(tmp_path / "b.pyz", PLAIN, platform=where), tmp_path / "site")
     assert not (tmp_path / "site").exists()
 
 
