@@ -39,16 +39,28 @@ class Node(Struct, frozen=True, kw_only=True):
 Doubts = Callable[[str, str, Params, float], bool]
 
 
+class Joining(Struct, frozen=True, kw_only=True):
+    """Nodes are taken into an accepted run: `accepted` are those of its nodes that newcomers are measured with. The
+    `number` of the join tells what is measured now from what was measured then."""
+
+    number: int
+    accepted: frozenset[str]
+
+
 class Cluster(Struct, frozen=True, kw_only=True):
     """What a probe's plan may know: the nodes that joined, and the facts that inventory brought.
 
     `doubts` tells which values to measure again before they are believed, and nothing of why.
+
+    With `joining` not everybody is new. A probe of single nodes plans for all: what accepted nodes brought is taken
+    over by the trial's id. One of several nodes leaves out what concerns accepted nodes alone.
     """
 
     nodes: tuple[Node, ...]
     device: Device
     facts: Mapping[tuple[str, str], Scalar] = {}
     doubts: Doubts | None = None
+    joining: Joining | None = None
 
     @property
     def ranks(self) -> tuple[Rank, ...]:

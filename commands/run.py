@@ -3,12 +3,15 @@
 import contextlib
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .answers import console, judge, one_line_errors, own_references
 from .arguments import BUNDLE, EXIT_CODES, LISTEN, REFERENCES, REMOTE_PYTHON, RUN, SSH, number
+
+if TYPE_CHECKING:
+    from ..runner.accepting import JoinRequest
 
 TIERS = ("bare-root", "bare", "vm-root", "vm", "container-root", "container")
 
@@ -95,9 +98,29 @@ TIERS = ("bare-root", "bare", "vm-root", "vm", "container-root", "container")
     help="Go on with a run that was cut short, with its own profile, policy and seed.",
 )
 @click.option(
+    "--join",
+    type=RUN,
+    default=None,
+    metavar="RUN",
+    help="Take the nodes of --hosts into an accepted run, by its profile and policy: measured alone and with partners "
+    "among its nodes, judged together. RUN stays as it is.",
+)
+@click.option(
+    "--partners",
+    default=None,
+    metavar="NODESET",
+    help="With --join: the accepted nodes to measure with. [default: the four best]",
+)
+@click.option(
+    "--replaces",
+    multiple=True,
+    metavar="FORMER=NEW",
+    help="With --join: NEW stands in for FORMER; a node of --hosts that RUN has too stands in for itself.",
+)
+@click.option(
     "--rerun-changed",
     is_flag=True,
-    help="With --resume: software or hardware has changed since, so measure everything again.",
+    help="With --resume or --join: software or hardware has changed since, so measure everything again.",
 )
 @click.option(
     "--only", multiple=True, metavar="PROBE", help="Run this probe alone, beside inventory; may be given several times."
@@ -114,6 +137,9 @@ def run(
     policy: str | None,
     references: Path | None,
     resume: Path | None,
+    join: Path | None,
+    partners: str | None,
+    replaces: tuple[str, ...],
     rerun_changed: bool,
     dry_run: bool,
     as_json: bool,
@@ -131,8 +157,19 @@ def run(
     """
     with one_line_errors(), contextlib.ExitStack() as stack:
         from ..probes.profiles import load_profile
-        from ..runner.command import Options, bundle_for, reach_from, run_new, run_on, show_plan
+        from ..runner.command import (
+            Options,
+            bundle_for,
+            planned,
+            reach_from,
+            refuse_without_join,
+            run_join,
+            run_new,
+            run_on,
+            show_plan,
+        )
         from ..runner.launched import attended, say_where, within_launcher
+        from ..runner.run import plan_of_join
         from ..scoring import document_for, doubts_of
 
         if not dry_run and attended(wishes["hosts"], join_within):
@@ -149,9 +186,11 @@ def run(
         if not dry_run:
             reach = within_launcher(reach, wishes["hosts"])
         shown, command = console(as_json), ("hwlottery", *sys.argv[1:])
+        given = context.get_parameter_source
+        stated = {name for name in context.params if given(name) == click.core.ParameterSource.COMMANDLINE}
+        if join is None:
+            refuse_without_join(stated)
         if resume is not None:
-            given = context.get_parameter_source
-            stated = {name for name in context.params if given(name) == click.core.ParameterSource.COMMANDLINE}
             out = run_on(
                 resume,
                 stated,
@@ -161,6 +200,14 @@ def run(
                 console=shown,
                 doubts=doubts_of,
             )
+        elif join is not None:
+            kept = {name: wishes[name] for name in ("hosts", "gpus_per_node", "out")}
+            more = {"partners": partners, "replaces": replaces, "rerun_changed": rerun_changed, "command": command}
+            request = _join_request(join, stated, reach=reach, doubts=doubts_of, **more, **kept)
+            if dry_run:
+                show_plan(plan_of_join(request), shown, as_json=as_json)
+                return
+            out = run_join(request, shown)
         else:
             chosen = load_profile(profile or "smoke")
             demanded = document_for(policy, chosen.name)
@@ -174,8 +221,18 @@ def run(
                 **wishes,
             )
             if dry_run:
-                show_plan(options, shown, as_json=as_json)
+                show_plan(planned(options), shown, as_json=as_json)
                 return
             out = run_new(options, shown)
         say_where(reach, out, shown)
     judge(out, None, as_json=as_json, with_report=True)
+
+
+def _join_request(path: Path, stated: set[str], **wishes: Any) -> "JoinRequest":
+    """What is asked of a join to an accepted run. Raises RunError where that run is not whole."""
+    from ..evidence import read_run
+    from ..runner.command import join_request
+    from ..scoring.acceptance import good_partners
+
+    accepted = read_run(path)
+    return join_request(accepted, good_partners(accepted), stated, **wishes)

@@ -1,11 +1,12 @@
 """Evidence: the metric catalogue, the records, and the run directory they are written to."""
 
 from .errors import HwlotteryError, RunError
-from .header import FORMAT, TIERS, Device, Document, Launcher, Promised, RunHeader, Segment, Tier
+from .header import FORMAT, TIERS, Device, Document, Joined, Launcher, Promised, RunHeader, Segment, Tier
 from .metrics import CATALOGUE, Metric, is_metric, metric, value_of, value_of_samples
-from .reading import Problem, Run, read_run
+from .reading import Run, read_run
 from .readings import AnyReading, Missing, Noticed, Observed, Reading, reading
 from .records import AnyRecord, Event, Fact, Fill, Measurement, NotMeasured, Params, TrialPlan, measured
+from .sequence import Problem
 from .subjects import Subject, node_name, parse_subject
 from .writing import RunWriter
 
@@ -21,6 +22,7 @@ __all__ = [
     "Fact",
     "Fill",
     "HwlotteryError",
+    "Joined",
     "Launcher",
     "Measurement",
     "Metric",

@@ -6,9 +6,12 @@ from msgspec import Meta, Struct
 
 from .records import Instant, Name
 
-FORMAT = 1
+FORMAT = 2
 # Format history
 # 1: the first.
+# 2: `joins`: an accepted run's records may come first.
+
+MOST_JOINS = 100
 
 Tier = Literal["bare-root", "bare", "vm-root", "vm", "container-root", "container"]
 TIERS: tuple[Tier, ...] = ("bare-root", "bare", "vm-root", "vm", "container-root", "container")
@@ -57,6 +60,26 @@ class Segment(_Part, frozen=True, kw_only=True):
     command: tuple[str, ...] = ()
 
 
+class Joined(_Part, frozen=True, kw_only=True):
+    """A join: an accepted run whose records come first, up to `last_number`, and who was taken in after them.
+
+    `sha256` is that of the accepted run's SHA256SUMS, which covers each of its files; `starts` is how many segments it
+    had. Newcomers are measured alone and with `partners`, which are accepted nodes. `replaces` says for whom a newcomer
+    stands in, under its own name where what is behind that name is new; `former` are those, as they were promised.
+    With `again` everything was measured once more, and nothing of the accepted run is judged.
+    """
+
+    run_id: Name
+    sha256: str
+    last_number: Annotated[int, Meta(ge=1)]
+    starts: Annotated[int, Meta(ge=1)]
+    newcomers: tuple[Name, ...]
+    partners: tuple[Name, ...] = ()
+    replaces: dict[str, str] = {}
+    former: tuple[Promised, ...] = ()
+    again: bool = False
+
+
 class RunHeader(_Part, frozen=True, kw_only=True):
     """The content of run.json. `seed` orders what is random; `price_per_gpu_hour` is in USD; `references` is the user's
     own file, where one was given."""
@@ -77,6 +100,20 @@ class RunHeader(_Part, frozen=True, kw_only=True):
     only: tuple[str, ...] = ()
     simulated: bool = False
     segments: tuple[Segment, ...] = ()
+    joins: Annotated[tuple[Joined, ...], Meta(max_length=MOST_JOINS)] = ()
+
+    @property
+    def taking_part(self) -> tuple[Promised, ...]:
+        """The promised nodes that are measured now: all of them, or a join's newcomers and their partners."""
+        if not self.joins:
+            return self.promised
+        wanted = {*self.joins[-1].newcomers, *self.joins[-1].partners}
+        return tuple(node for node in self.promised if node.node in wanted)
+
+    @property
+    def known(self) -> tuple[Promised, ...]:
+        """Every node that this run may have records of: the promised ones, and those that others stand in for."""
+        return (*self.promised, *(node for join in self.joins for node in join.former))
 
     @property
     def device(self) -> Device:

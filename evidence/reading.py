@@ -9,11 +9,10 @@ import contextlib
 import gc
 import hashlib
 import re
-from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -21,6 +20,7 @@ from msgspec import Struct
 from .errors import RunError
 from .header import FORMAT, RunHeader
 from .records import AnyRecord, Event, Fact, Measurement, NotMeasured, TrialPlan
+from .sequence import Problem, finish_problems, sequence_problems
 
 LONGEST_LINE = 4 * 2**20
 LARGEST_FILE = 4 * 2**30
@@ -34,17 +34,6 @@ _TYPE_OF: dict[str, object] = {
     "measurements.jsonl": Measurement | NotMeasured,
     "events.jsonl": Event,
 }
-
-
-class Problem(Struct, frozen=True, kw_only=True):
-    """A defect of the evidence: where, and what."""
-
-    kind: Literal["unreadable", "gap", "duplicate", "unfinished", "count", "checksum", "missing", "foreign"]
-    place: str
-    detail: str
-
-    def __str__(self) -> str:
-        return f"{self.place}: {self.detail}"
 
 
 class Run(Struct, kw_only=True):
@@ -111,8 +100,8 @@ def _read(path: Path) -> Run:
     by_file: dict[str, list[AnyRecord]] = {name: list(_records(path, name, problems)) for name in RECORD_FILES}
     everything = [record for records in by_file.values() for record in records]
     numbers = [record.number or 0 for record in everything]
-    problems += _sequence_problems(numbers)
-    problems += _finish_problems(by_file)
+    problems += sequence_problems(numbers)
+    problems += finish_problems(by_file, header)
     problems += checksum_problems(path)
     current = _in_force(by_file)
     return Run(
@@ -191,32 +180,6 @@ def _lines(file: Path, problems: list[Problem]) -> Iterator[tuple[int, bytes]]:
             yield place, line
 
 
-def _sequence_problems(numbers: list[int]) -> Iterator[Problem]:
-    seen = Counter(numbers)
-    doubled = [number for number, times in seen.items() if times > 1]
-    if doubled:
-        yield Problem(kind="duplicate", place="records", detail=f"{_several(doubled)} stand more than once")
-    lost = (
-        sorted(set(range(1, max(numbers, default=0) + 1)) - seen.keys()) if len(seen) != max(numbers, default=0) else []
-    )
-    if lost:
-        yield Problem(kind="gap", place="records", detail=f"{_several(lost)} are missing")
-
-
-def _finish_problems(by_file: dict[str, list[AnyRecord]]) -> Iterator[Problem]:
-    """The last record of a finished run is run_finished, with the last number and the counts of lines."""
-    everything = [record for records in by_file.values() for record in records]
-    last = max(everything, key=lambda record: record.number or 0, default=None)
-    if not isinstance(last, Event) or last.kind != "run_finished":
-        yield Problem(kind="unfinished", place="events.jsonl", detail="the run did not finish")
-        return
-    if last.last_number != last.number:
-        yield Problem(kind="count", place="events.jsonl", detail="run_finished names another last number")
-    counts = {name: len(records) for name, records in by_file.items() if records}
-    if last.counts != counts:
-        yield Problem(kind="count", place="events.jsonl", detail=f"run_finished counts {last.counts}, found {counts}")
-
-
 _SUM_LINE = re.compile(r"(?P<sum>[0-9a-f]{64})  (?P<name>[^\x00-\x1f\x7f]{1,400})")
 
 
@@ -291,11 +254,6 @@ def sha256_of(file: Path) -> str:
     """The SHA-256 of a file, in hexadecimal."""
     with file.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
-
-
-def _several(numbers: list[int]) -> str:
-    shown = ", ".join(str(number) for number in sorted(numbers)[:5])
-    return f"{len(numbers)} record numbers ({shown}{', …' if len(numbers) > 5 else ''})"
 
 
 def _shown(name: str) -> str:

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -51,6 +52,21 @@ class RunWriter:
         writer = cls(path, header, 0, Counter())
         writer.write_header(header)
         return writer
+
+    @classmethod
+    def join(cls, path: Path, accepted: Run, header: RunHeader) -> "RunWriter":
+        """Make a new run directory that begins as a copy of an accepted run: its records, logs and telemetry.
+
+        The accepted run stays as it is. Raises RunError where the directory exists or cannot be made, OSError where the
+        copy cannot be written.
+        """
+        cls.create(path, header).close()
+        for file in evidence_files(accepted.path):
+            place = path / file.relative_to(accepted.path)
+            if place.name != "run.json" or place.parent != path:
+                place.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(file, place)
+        return cls(path, header, accepted.last_number, Counter(accepted.line_counts))
 
     @classmethod
     def resume(cls, path: Path) -> tuple["RunWriter", Run]:

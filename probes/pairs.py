@@ -14,9 +14,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import ClassVar, Literal
 
-from ..cluster import Cluster, Finished, Node, Outcome, Trial, WorkerLost
+from ..cluster import Cluster, Finished, Joining, Node, Outcome, Trial, WorkerLost
 from ..evidence import AnyReading, Fill, Params, Reading
 from ..evidence.subjects import Kind
 from ..fabric import (
@@ -90,7 +91,7 @@ class Pairs:
         """The tournament, retests of suspects, and the cluster as a whole."""
         nodes = tuple(node for node in cluster.nodes if node.ranks)
         if len(nodes) >= 2:
-            campaign = _Campaign(nodes, cluster.device, settings)
+            campaign = _Campaign(nodes, cluster.device, settings, cluster.joining)
             yield from campaign.tournament()
             yield from campaign.retests()
             yield from campaign.scaling()
@@ -99,8 +100,12 @@ class Pairs:
 class _Campaign:
     """One run of the probe: what was seen so far, and who is still there."""
 
-    def __init__(self, nodes: Sequence[Node], device: str, settings: PairsSettings) -> None:
+    def __init__(
+        self, nodes: Sequence[Node], device: str, settings: PairsSettings, joining: Joining | None = None
+    ) -> None:
         self.nodes = nodes
+        self.joining = joining
+        self.left_out = set(_accepted_already(nodes, joining)) if joining else set()
         self.device = device
         self.settings = settings
         self.by_name = {node.name: node for node in nodes}
@@ -118,7 +123,7 @@ class _Campaign:
         schedule = round_robin(count) if count <= self.settings.round_robin_up_to else hypercube(count)
         for meetings in schedule:
             names = (pair_of(self.nodes[one].name, self.nodes[other].name) for one, other in meetings)
-            pairs = [pair for pair in names if not self.gone & set(pair)]
+            pairs = [pair for pair in names if not self.gone & set(pair) and pair not in self.left_out]
             if pairs:
                 outcomes = yield [self._pair_trial(pair) for pair in pairs]
                 for pair, outcome in zip(pairs, outcomes, strict=True):
@@ -139,8 +144,10 @@ class _Campaign:
         slow = {culprit.node for culprit in (blame(levels).nodes if levels else ()) if culprit.confirmed}
         left = [node for node in self.nodes if node.name not in self.gone | slow]
         while len(left) >= 2:
-            yield [self._trial("cluster", left, {"nodes": len(left)})]
-            left = left[: len(left) // 2]
+            (outcome,) = yield [self._trial("cluster", left, {"nodes": len(left)})]
+            lost = set(outcome.subjects) if isinstance(outcome, WorkerLost) else set()
+            there = [node for node in left if node.name not in lost]
+            left = left[: len(left) // 2] if len(there) == len(left) else there
 
     def _wanted(self) -> list[Pair]:
         """What to measure again, as far as both nodes are there and the number of retests allows."""
@@ -193,7 +200,8 @@ class _Campaign:
                 "warm_ups": settings.warm_ups,
                 "iterations": settings.iterations,
                 "key": key,
-            },
+            }
+            | ({"join": self.joining.number} if self.joining else {}),
             env=nccl_debug_env(nodes[0].scratch) if self.device == "cuda" else {},
             collective=True,
             expected_s=0.5 + moved / _USUAL[self.device],
@@ -202,6 +210,14 @@ class _Campaign:
             attempt=attempt,
             retest_of=retest_of,
         )
+
+
+def _accepted_already(nodes: Sequence[Node], joining: Joining) -> Iterator[Pair]:
+    """The pairs of accepted nodes that are not measured again. A few disjoint ones are, for newcomers are to be
+    compared with what a good pair does on the same day, not with what one did then."""
+    accepted = [node.name for node in nodes if node.name in joining.accepted]
+    again = {pair_of(*two) for two in zip(accepted[::2], accepted[1::2], strict=False)}
+    yield from (pair for two in combinations(accepted, 2) if (pair := pair_of(*two)) not in again)
 
 
 def _fills(subject: str, sizes: Iterable[int], latency_bytes: int, key: Params) -> Iterator[Fill]:

@@ -6,12 +6,15 @@ from collections import Counter
 from msgspec import Struct
 
 from ..evidence import Document, Event, Run
+from ..scoring.joined import measured_when
+from ..scoring.verdict import Measured
 from .layout import Cell, Column, Table, number, text
 from .numbers import lasting, number_of, utc
 from .plain_text import listed, natural, printable, printable_lines
 
 MOST_TRIALS = 200
 MOST_EVENTS = 100
+MOST_NODES = 100
 MOST_PROBLEMS = 50
 LONGEST_DOCUMENT = 60_000
 _NOTABLE = frozenset({"warning", "error", "fatal"})
@@ -44,6 +47,7 @@ class Appendix(Struct, frozen=True, kw_only=True):
     profile_text: str
     commands: tuple[str, ...]
     segments: Table
+    nodes: Table | None
     methods: str
     trials: Table
     events: Table | None
@@ -63,6 +67,7 @@ def appendix(run: Run) -> Appendix:
         profile_text=printable_lines(header.profile.text, LONGEST_DOCUMENT),
         commands=commands(run),
         segments=_segments(run),
+        nodes=_nodes(run),
         methods=", ".join(
             f"{printable(name, 60)} {printable(version, 20)}" for name, version in sorted(methods.items())
         ),
@@ -86,6 +91,33 @@ def _segments(run: Run) -> Table:
     )
     columns = (Column(title="started"), Column(title="hwlottery"), Column(title="nodes that joined", numeric=True))
     return Table(caption="Starts of this run", columns=columns, rows=rows)
+
+
+def _nodes(run: Run) -> Table | None:
+    """Which node was measured when; None where nobody joined an accepted run or missed a start."""
+    found = measured_when(run.header)
+    if len({each.starts for each in found}) < 2 and not run.header.joins:
+        return None
+    rows = tuple(
+        (
+            text(printable(each.node, 80), code=True),
+            text(", ".join(utc(start) for start in each.starts) or "never"),
+            text(printable(each.accepted_in or "this run", 80), code=each.accepted_in is not None),
+            text(printable(_stands_for(each), 120)),
+        )
+        for each in sorted(found, key=lambda one: natural(one.node))[:MOST_NODES]
+    )
+    columns = tuple(Column(title=head) for head in ("node", "measured in the starts of", "accepted in", "in place of"))
+    left = f"{len(found) - MOST_NODES} more are in verdict.json." if len(found) > MOST_NODES else ""
+    return Table(caption="Which node was measured when", columns=columns, rows=rows, note=left)
+
+
+def _stands_for(each: Measured) -> str:
+    """For whom a node stands, and whether it is other hardware."""
+    if each.replaces is None:
+        return ""
+    known = {True: "other hardware", False: "the same hardware", None: "hardware not known"}[each.hardware_changed]
+    return f"{each.replaces}, {known}"
 
 
 def _trials(run: Run) -> Table:

@@ -8,6 +8,7 @@ from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup, escape
 
 from ..evidence import Run
+from ..scoring.joined import standing
 from ..scoring.verdict import Verdict
 from .appendix import appendix
 from .findings import passed, rows
@@ -31,7 +32,7 @@ LONGEST_TEXT = 100_000
 
 def render(run: Run, verdict: Verdict) -> str:
     """The whole page. It makes no request, runs no script but its own, and escapes whatever the run holds."""
-    measured = Measured(run)
+    measured = Measured(standing(run))
     found, left_out = rows(measured, verdict)
     style, script = _asset("page.css"), _without_indentation(_asset("page.js"))
     return (

@@ -5,6 +5,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..evidence import Run
+from ..scoring.joined import standing
 from ..scoring.verdict import Result, Verdict, VerdictWord
 from .findings import Row, rows
 from .first_screen import WORDS, CategoryState, categories, figures, tally
@@ -29,7 +30,7 @@ _NARROW = 72
 
 def show(verdict: Verdict, run: Run, console: Console) -> None:
     """Print caveats, the verdict with its reasons, the four figures, the categories and what did not pass."""
-    measured = Measured(run)
+    measured = Measured(standing(run))
     for caveat in verdict.caveats:
         _say(console, caveat, "bold yellow")
     _headline(verdict, console)

@@ -4,9 +4,10 @@ import contextlib
 import socket
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from rich.console import Console
@@ -14,36 +15,25 @@ from rich.table import Table
 
 from ..cluster.bundle import Bundle, default_name, load_bundle, make_bundle
 from ..cluster.ssh import make_ssh
-from ..evidence import Document, RunError, Tier
+from ..evidence import Document, Run, RunError, Tier
 from ..evidence.writing import now
 from ..probes import PROBES
 from ..probes.profiles import Profile
+from .accepting import JoinRequest
 from .advice import Advice
 from .joining import LOCAL, LOCAL_JOIN_S, Reach, launcher_of
 from .launched import counted
 from .live import Live, duration
 from .preview import Preview
-from .run import Request, plan_of, resume, start
+from .run import Request, accept, plan_of, resume, start
 from .session import MakeDoubts
 
-# What a resume takes from the run itself: giving it again could contradict it.
-_OF_THE_RUN = (
-    *(
-        "profile",
-        "policy",
-        "references",
-        "seed",
-        "only",
-        "provider",
-        "cluster",
-        "price",
-        "tier",
-        "scratch",
-        "out",
-        "dry_run",
-    ),
-    *("hosts", "gpus_per_node"),
+# What a join and a resume take from the run itself: giving it again could contradict it.
+_OF_THE_RUN = frozenset(
+    ("profile", "policy", "references", "seed", "only", "provider", "cluster", "price", "tier", "scratch")
 )
+_OF_A_START = frozenset(("out", "dry_run", "hosts", "gpus_per_node", "join"))
+_OF_A_JOIN = frozenset(("partners", "replaces"))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -152,19 +142,47 @@ def run_on(
     doubts: MakeDoubts | None = None,
 ) -> Path:
     """Go on with a run. Raises RunError where options of the run itself are given again."""
-    again = sorted(stated & set(_OF_THE_RUN))
-    if again:
-        names = ", ".join(f"--{name.replace('_', '-')}" for name in again)
-        raise RunError(f"{names} cannot be given with --resume: the run goes on with its own")
+    again = stated & (_OF_THE_RUN | _OF_A_START | _OF_A_JOIN)
+    _refuse(again, "cannot be given with --resume: the run goes on with its own")
     reach = counted(reach, console)
     with Live(console) as show:
         resume(path, show, rerun_changed=rerun_changed, command=command, reach=reach, doubts=doubts)
     return path
 
 
-def show_plan(options: Options, console: Console, *, as_json: bool) -> None:
+def _refuse(options: Iterable[str], why: str) -> None:
+    names = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(options))
+    if names:
+        raise RunError(f"{names} {why}")
+
+
+def run_join(request: JoinRequest, console: Console) -> Path:
+    """Take nodes into an accepted run and return the directory of the new one."""
+    console.print(f"run directory: {socket.gethostname()}:{request.out.absolute()}", markup=False, soft_wrap=True)
+    with Live(console) as show:
+        accept(replace(request, reach=counted(request.reach, console)), show)
+    return request.out
+
+
+def join_request(accepted: Run, preferred: tuple[str, ...], stated: set[str], **wishes: Any) -> JoinRequest:
+    """What is asked of a join, from the options. Raises RunError where options of the run itself are given again."""
+    _refuse(stated & _OF_THE_RUN, "cannot be given with --join: nodes are taken in by the run's own")
+    out = wishes.pop("out") or Path("runs") / f"joined-{now():%Y%m%d-%H%M%S}"
+    return JoinRequest(accepted=accepted, preferred=preferred, out=out, **wishes)
+
+
+def refuse_without_join(stated: set[str]) -> None:
+    """Options that only a join has. Raises RunError."""
+    _refuse(stated & _OF_A_JOIN, "says something of a join only: give --join RUN")
+
+
+def planned(options: Options) -> Preview:
+    """What a new run with these options would do."""
+    return plan_of(_request(options))
+
+
+def show_plan(plan: Preview, console: Console, *, as_json: bool) -> None:
     """Say what would run, for how long and for how much money."""
-    plan = plan_of(_request(options))
     console.print(_plan_table(plan))
     console.print(_plan_sentence(plan), markup=False)
     if as_json:

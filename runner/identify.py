@@ -1,5 +1,7 @@
 """What a node is, in software and hardware, at each start of a run: figures of unlike things are not mixed."""
 
+from collections.abc import Collection, Mapping
+
 from msgspec import Struct
 
 from ..evidence import Segment
@@ -21,19 +23,21 @@ def identify_here() -> Identified:
 
 
 def differences(before: Segment, now: Segment) -> list[str]:
-    """What changed between two starts of a run, each in a few words, for whoever decides whether to go on."""
+    """What changed between two starts of a run, each in a few words, for whoever decides whether to go on. A node that
+    is not there now, or was not there before, is no change of software or hardware."""
     changed = _changed("hwlottery", {"version": before.hwlottery}, {"version": now.hwlottery})
     changed += _changed("method of", before.methods, now.methods)
-    changed += _changed("hardware of", _short(before.hardware), _short(now.hardware))
+    both = before.hardware.keys() & now.hardware.keys()
+    changed += _changed("hardware of", _short(before.hardware, both), _short(now.hardware, both))
     for node in sorted(before.software.keys() & now.software.keys()):
         changed += _changed(f"{node}:", before.software[node], now.software[node])
     return changed
 
 
-def _changed(what: str, before: dict[str, str], now: dict[str, str]) -> list[str]:
+def _changed(what: str, before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     names = sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
     return [f"{what} {name} was {before.get(name, 'absent')}, is {now.get(name, 'absent')}" for name in names]
 
 
-def _short(hardware: dict[str, str]) -> dict[str, str]:
-    return {node: identity[:12] for node, identity in hardware.items()}
+def _short(hardware: Mapping[str, str], nodes: Collection[str]) -> dict[str, str]:
+    return {node: hardware[node][:12] for node in nodes}

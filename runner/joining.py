@@ -116,7 +116,7 @@ def plane_for(header: RunHeader, reach: Reach) -> ControlPlane:
     """
     if alone(header):
         return ControlPlane()
-    launcher, names = header.launcher.name, tuple(node.node for node in header.promised)
+    launcher, names = header.launcher.name, tuple(node.node for node in header.taking_part)
     started = reach.step.launcher if reach.step else SSH
     if started != launcher:
         raise RunError(f"this run is of {launcher}, on {','.join(names)}: start it by that, and not by {started}")

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ..cluster import Cluster, Finished, Round
+from ..cluster import Cluster, Finished, Round, Trial
 from ..probes.profiles import Profile
 from ..probes.protocol import Probe
 
@@ -75,13 +75,23 @@ def _of_probe(probe: Probe, profile: Profile, cluster: Cluster, only: tuple[str,
     settings = profile.settings(probe.name, cluster.device)
     if settings is None or not wanted(probe.name, only):
         return ProbePreview(probe=probe.name, skipped=True)
-    rounds = list(_rounds(probe, cluster, settings))
+    rounds = [new for trials in _rounds(probe, cluster, settings) if (new := _not_taken_over(trials, cluster))]
     return ProbePreview(
         probe=probe.name,
         rounds=len(rounds),
         trials=sum(len(trials) for trials in rounds),
         expected_s=sum(max((trial.expected_s for trial in trials), default=0.0) for trials in rounds),
     )
+
+
+def _not_taken_over(trials: Round, cluster: Cluster) -> Round:
+    """Without what an accepted node brought alone: it stands in the accepted run."""
+    accepted = cluster.joining.accepted if cluster.joining else frozenset()
+    return [trial for trial in trials if {rank.node for rank in trial.ranks} - accepted or _together(trial)]
+
+
+def _together(trial: Trial) -> bool:
+    return len({rank.node for rank in trial.ranks}) > 1
 
 
 def _rounds(probe: Probe, cluster: Cluster, settings: Any) -> Iterator[Round]:

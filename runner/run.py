@@ -1,21 +1,24 @@
-"""A run as commands start it: new, or resumed; and how it may end early, each way with its one line."""
+"""A run as commands start it: new, resumed, or joined to an accepted one; and each way to end early, with its line."""
 
 import contextlib
 import errno
 import secrets
+import shutil
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..cluster.local import promised_here
-from ..evidence import FORMAT, Document, Event, HwlotteryError, Promised, RunHeader, RunWriter, Tier
+from ..evidence import FORMAT, Document, Event, HwlotteryError, Promised, RunError, RunHeader, RunWriter, Tier
 from ..evidence.writing import now
 from ..probes import PROBES
 from ..probes.profiles import Profile, profile_from_text
+from .accepting import JoinRequest, is_join_beginning, joined_header
 from .joining import Reach, launcher_of, names_of, promised_nodes
 from .preview import Preview, preview
-from .session import MakeDoubts, Session, Show, cluster_of
+from .promise import cluster_now, cluster_of
+from .session import MakeDoubts, Session, Show
 
 
 class RunStopped(HwlotteryError):
@@ -140,6 +143,38 @@ def resume(
             doubts=doubts,
         )
     )
+
+
+def accept(request: JoinRequest, show: Show) -> None:
+    """Take nodes into an accepted run: a new run that begins as its copy, with its profile, policy and seed.
+
+    Raises RunError where that cannot be, or where software, hardware or methods have changed since, unless
+    `rerun_changed`; nothing is left behind then. RunStopped or RunCutShort as `start` does.
+    """
+    header = joined_header(request)
+    session = Session(
+        writer=RunWriter.join(request.out, request.accepted, header),
+        profile=profile_from_text(header.profile.text, f"{request.accepted.path}/run.json"),
+        show=show,
+        command=request.command,
+        earlier=request.accepted,
+        rerun_changed=request.rerun_changed,
+        reach=request.reach,
+        doubts=request.doubts,
+    )
+    try:
+        _finish_or_say(session)
+    except RunError:
+        if is_join_beginning(session.writer.header):  # refused before anything was measured: a copy, and no more
+            shutil.rmtree(request.out)
+        raise
+
+
+def plan_of_join(request: JoinRequest) -> Preview:
+    """What `accept` would do with this request."""
+    header = joined_header(request)
+    profile = profile_from_text(header.profile.text, f"{request.accepted.path}/run.json")
+    return preview(PROBES, profile, cluster_now(header), header.only, header.price_per_gpu_hour)
 
 
 def plan_of(request: Request) -> Preview:

@@ -1,60 +1,36 @@
 """One start or resume of a run, under way: probe's plan -> gangs -> records."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from .. import __version__
-from ..cluster import Cluster, Doubts, Node, Outcome, Rank, Round
+from ..cluster import Cluster, Doubts, Outcome, Round, Trial, WorkerLost
 from ..cluster.control import ControlPlane, Returned, Sent
 from ..cluster.node_tasks import died_idle_here
-from ..evidence import (
-    AnyRecord,
-    Event,
-    Observed,
-    Promised,
-    Run,
-    RunError,
-    RunHeader,
-    RunWriter,
-    Segment,
-    Tier,
-)
+from ..evidence import AnyRecord, Event, Observed, Run, RunHeader, RunWriter, Tier
 from ..evidence.records import Scalar
 from ..evidence.writing import now
 from ..probes import PROBES
 from ..probes.profiles import Profile
 from ..probes.protocol import Probe, would_measure
+from .absent import absent_from, with_those_here
+from .accepting import is_join_beginning
 from .clock_records import clock_records
-from .identify import Identified, differences, identify_here
+from .earlier import Earlier, earlier_of, last_seen
+from .identify import Identified, identify_here
 from .joining import Reach, join, plane_for, unlike_records
+from .opening import opened, start_records, with_tiers
 from .preview import preview, wanted
 from .progress import Progress
+from .promise import cluster_now, promised_subjects
 from .telemetry import TelemetryFiles, take_windows_here
-from .trial_records import idle_death, plan_record, recorded_outcomes, result_records, skipped, trial_id
+from .trial_records import idle_death, plan_record, result_records, skipped, trial_id
 
 Show = Callable[[Progress], None]
 # From a run's header and the facts seen so far to what tells values that are to be measured again.
 MakeDoubts = Callable[[RunHeader, Mapping[tuple[str, str], Scalar]], Doubts]
-
-
-def cluster_of(promised: tuple[Promised, ...], scratch: Path) -> Cluster:
-    """The promised nodes as a cluster, before anything is known of them."""
-    nodes = tuple(
-        Node(
-            name=node.node,
-            scratch=str(scratch),
-            ranks=tuple(
-                Rank(subject=f"{node.node}/{short}", node=node.node, index=index, device=node.device)
-                for index, short in enumerate(node.ranks)
-            ),
-        )
-        for node in promised
-    )
-    return Cluster(nodes=nodes, device="cuda" if all(node.device == "cuda" for node in promised) else "cpu")
 
 
 @dataclass(kw_only=True, slots=True)
@@ -70,14 +46,17 @@ class Session:
     reach: Reach = field(default_factory=Reach)
     doubts: MakeDoubts | None = None
     facts: dict[tuple[str, str], Scalar] = field(default_factory=dict)
+    hardware: Mapping[str, str] = field(default_factory=dict)
+    absent: frozenset[str] = frozenset()
+    past: Earlier = field(default_factory=Earlier)
     recorded: dict[str, Outcome] = field(default_factory=dict)
     state: Progress = field(default_factory=lambda: Progress(probe="start", probe_number=0, probes=len(PROBES)))
 
     def drive(self) -> None:
         """Start the nodes, run every probe, and end the nodes."""
         header = self.writer.header
-        expected = preview(PROBES, self.profile, self._promised_cluster(), header.only, None)
-        self._tell(doing="starting nodes", expected_s=expected.expected_s, nodes=len(self.writer.header.promised))
+        expected = preview(PROBES, self.profile, cluster_now(header), header.only, None)
+        self._tell(doing="starting nodes", expected_s=expected.expected_s, nodes=len(header.taking_part))
         with plane_for(header, self.reach) as plane:
             self._join(plane)
             for number, probe in enumerate(PROBES, start=1):
@@ -87,29 +66,21 @@ class Session:
                 self._tell(done_s=expected.start_s + sum(part.expected_s for part in expected.probes[:number]))
             self._note_idle_deaths(plane)
 
-    def _promised_cluster(self) -> Cluster:
-        header = self.writer.header
-        if not header.filesystems:
-            raise RunError(f"{self.writer.path}/run.json names no filesystem: it cannot be gone on with")
-        return cluster_of(header.promised, Path(header.filesystems[0].partition("/fs:")[2]))
-
     def _join(self, plane: ControlPlane) -> None:
         """Start each promised node's worker, learn what it is, and open the run's segment."""
-        cluster, log_of = self._promised_cluster(), self.writer.log_path
+        header, log_of = self.writer.header, self.writer.log_path
 
         def tell(doing: str) -> None:
             self._tell(doing=doing)
 
         joined = self._tell_joined
-        here = join(plane, self.writer.header, cluster, self.reach, log_of=log_of, tell=tell, joined=joined)
+        here = join(plane, header, cluster_now(header), self.reach, log_of=log_of, tell=tell, joined=joined)
         found: dict[str, Identified] = self._asked(plane, here, identify_here)
+        fresh = is_join_beginning(header)
         self._open_segment(found)
-        self._write(
-            [
-                Event(time=now(), kind="run_started", detail="" if self.earlier is None else "resumed"),
-                *(Event(time=now(), kind="node_joined", subject=name) for name in here if name not in plane.lost),
-            ]
-        )
+        self.absent = frozenset(plane.lost)
+        told = "joined" if fresh else "" if self.earlier is None else "resumed"
+        self._write(start_records(self.writer.header, told, [name for name in here if name not in plane.lost]))
         self._write(unlike_records({name: identified.software for name, identified in found.items()}))
         self._write(clock_records(plane, self.writer.header, tuple(found)))
         self._note_lost(plane)
@@ -125,64 +96,69 @@ class Session:
         return {node: answer for node, answer in answers.items() if not isinstance(answer, Exception)}
 
     def _open_segment(self, found: dict[str, Identified]) -> None:
-        """Add this start to run.json. On a resume, refuse to mix figures of unlike software, hardware or methods."""
-        header = self.writer.header
-        segment = Segment(
-            start=now(),
-            hwlottery=__version__,
-            methods={probe.name: probe.method for probe in PROBES},
-            software={name: identified.software for name, identified in found.items()},
-            hardware={name: identified.hardware for name, identified in found.items()},
-            command=self.command,
-        )
-        if self.earlier is not None:
-            changed = differences(header.segments[-1], segment) if header.segments else []
-            if changed and not self.rerun_changed:
-                raise RunError(
-                    f"{self.writer.path} was measured with something else: {'; '.join(changed)}. Its figures would be "
-                    "mixed with others: give --rerun-changed to measure everything again, or start a new run"
-                )
-            if not changed:
-                self.recorded = recorded_outcomes(self.earlier)
-        self.writer.write_header(msgspec.structs.replace(header, segments=(*header.segments, segment)))
+        """Add this start to run.json, and take over what need not run again."""
+        opening = opened(self.writer.header, found, command=self.command, rerun_changed=self.rerun_changed)
+        self.writer.write_header(opening.header)
+        seen = last_seen(opening.header)
+        self.hardware = seen.hardware if seen else {}
+        if self.earlier is not None and not opening.all_again:
+            self.past = earlier_of(self.earlier, opening.header)
+            self.recorded = dict(self.past.outcomes)
 
     def _run_probe(self, plane: ControlPlane, probe: Probe) -> None:
         header = self.writer.header
         self._note_lost(plane)
-        cluster = self._current_cluster(plane)
+        here = self._nodes_here(plane)
         settings = self.profile.settings(probe.name, header.device)
         if settings is None or not wanted(probe.name, header.only):
             why = f"profile {self.profile.name}" if settings is None else f"--only {' '.join(header.only)}"
             self._skip(probe, f"left out by {why}")
             return
         self._write([Event(time=now(), kind="probe_started", detail=probe.name)])
-        if cluster.nodes:
-            self._tell(ranks=len(cluster.ranks))
-            self._follow(plane, probe, cluster, settings)
+        if here:
+            self._follow_with_absent(plane, probe, here, settings) or self._follow(plane, probe, here, settings)
         self._write([Event(time=now(), kind="probe_finished", detail=probe.name)])
 
-    def _follow(self, plane: ControlPlane, probe: Probe, cluster: Cluster, settings: Any) -> None:
-        """Follow a probe's plan round by round. A plan that raises ends its probe alone."""
+    def _follow_with_absent(self, plane: ControlPlane, probe: Probe, here: list[str], settings: Any) -> bool:
+        """Where a part of this probe was done with nodes that did not come back: follow its plan with them, to find
+        what has ended. False where there is none, or where the plan needs them for more than that."""
+        known = self.absent & self.past.took_part.get(probe.name, frozenset())
+        return bool(known) and self._follow(plane, probe, [*here, *known], settings)
+
+    def _follow(self, plane: ControlPlane, probe: Probe, nodes: Collection[str], settings: Any) -> bool:
+        """Follow a probe's plan round by round. A plan that raises ends its probe alone. False where it needs a node
+        that is not there."""
+        cluster = self._cluster_of(nodes)
+        self._tell(ranks=len(cluster.ranks))
         plan = probe.plan(cluster, settings, self.writer.header.seed)
         outcomes: list[Outcome] | None = None
         while True:
             try:
                 trials = next(plan) if outcomes is None else plan.send(outcomes)
             except StopIteration:
-                return
+                return True
             except Exception as error:  # noqa: BLE001  # a defect of one probe must not cost the run
                 detail = f"the plan of {probe.name} raised {type(error).__name__}: {error}"[:500]
                 self._write([Event(time=now(), kind="note", severity="error", detail=detail)])
-                return
+                return True
+            trials = [t if self._has_ended(probe, t) else with_those_here(t, self.absent) for t in trials]
+            if any(t.collective and absent_from(t, self.absent) and not self._has_ended(probe, t) for t in trials):
+                plan.close()
+                return False
             outcomes = self._run_round(plane, probe, trials)
 
+    def _has_ended(self, probe: Probe, trial: Trial) -> bool:
+        """Whether the trial has ended, in this start or before."""
+        return trial_id(probe, trial, self.hardware) in self.recorded
+
     def _run_round(self, plane: ControlPlane, probe: Probe, trials: Round) -> list[Outcome]:
-        hardware = self.writer.header.segments[-1].hardware
-        identities = [trial_id(probe, trial, hardware) for trial in trials]
+        """The outcomes of a round: recorded ones as they are, the others after they ran. What would need only nodes
+        that did not come back is not begun."""
+        identities = [trial_id(probe, trial, self.hardware) for trial in trials]
         todo = [
             Sent(id=identity, trial=trial, seed=self.writer.header.seed)
             for identity, trial in zip(identities, trials, strict=True)
-            if identity not in self.recorded
+            if identity not in self.recorded and not absent_from(trial, self.absent)
         ]
         self._write([plan_record(probe, sent.trial, sent.id) for sent in todo])
         if todo:
@@ -190,7 +166,12 @@ class Session:
             for sent, returned in zip(todo, plane.run_round(todo), strict=True):
                 self._keep(plane, sent, returned)
             self._tell(ranks_busy=0, done_s=self.state.done_s + max(sent.trial.expected_s for sent in todo))
-        outcomes = [msgspec.structs.replace(self.recorded[identity], trial=identity) for identity in identities]
+        outcomes = [
+            msgspec.structs.replace(self.recorded[identity], trial=identity)
+            if identity in self.recorded
+            else WorkerLost(subjects=absent_from(trial, self.absent), message="did not come back")
+            for identity, trial in zip(identities, trials, strict=True)
+        ]
         for outcome in outcomes:
             self._learn(outcome)
         return outcomes
@@ -213,18 +194,18 @@ class Session:
                 if reading.key == "node.tier":
                     tiers[reading.subject] = msgspec.convert(reading.value, Tier)
         if tiers:
-            header = self.writer.header
-            *before, last = header.segments
-            last = msgspec.structs.replace(last, tiers={**last.tiers, **tiers})
-            self.writer.write_header(msgspec.structs.replace(header, segments=(*before, last)))
+            self.writer.write_header(with_tiers(self.writer.header, tiers))
 
-    def _current_cluster(self, plane: ControlPlane) -> Cluster:
-        """The nodes that are still here, with the facts seen so far."""
-        promised = self._promised_cluster()
-        nodes = tuple(node for node in promised.nodes if node.name not in plane.lost)
+    def _nodes_here(self, plane: ControlPlane) -> list[str]:
+        return [node.node for node in self.writer.header.taking_part if node.node not in plane.lost]
+
+    def _cluster_of(self, nodes: Collection[str]) -> Cluster:
+        """These nodes of those that are measured now, with the facts seen so far."""
+        promised = cluster_now(self.writer.header)
+        chosen = tuple(node for node in promised.nodes if node.name in nodes)
         facts = dict(self.facts)
         doubts = self.doubts(self.writer.header, facts) if self.doubts is not None else None
-        return Cluster(nodes=nodes, device=promised.device, facts=facts, doubts=doubts)
+        return msgspec.structs.replace(promised, nodes=chosen, facts=facts, doubts=doubts)
 
     def _note_lost(self, plane: ControlPlane) -> None:
         """Say of each node that is gone, once, that it is and why."""
@@ -242,19 +223,17 @@ class Session:
         self._write(
             skipped(name, subject, "skipped_by_profile", detail)
             for name in probe.metrics
-            for subject in _promised_subjects(header, would_measure(probe, name, len(header.promised)))
+            for subject in promised_subjects(header, would_measure(probe, name, len(header.promised)))
         )
 
     def _note_idle_deaths(self, plane: ControlPlane) -> None:
         """Ranks that died after their last trial are found at the end: no trial will."""
-        nodes = [node.name for node in self._current_cluster(plane).nodes]
-        for died in self._asked(plane, nodes, died_idle_here).values():
+        for died in self._asked(plane, self._nodes_here(plane), died_idle_here).values():
             self._write(idle_death(subject, now()) for subject in died)
 
     def _keep_telemetry(self, plane: ControlPlane) -> None:
         files = TelemetryFiles(self.writer.path / "telemetry")
-        nodes = [node.name for node in self._current_cluster(plane).nodes]
-        for node, windows in self._asked(plane, nodes, take_windows_here).items():
+        for node, windows in self._asked(plane, self._nodes_here(plane), take_windows_here).items():
             files.add(node, windows)
 
     def _write(self, records: Any) -> None:
@@ -269,17 +248,3 @@ class Session:
     def _tell(self, **changes: Any) -> None:
         self.state = msgspec.structs.replace(self.state, **changes)
         self.show(self.state)
-
-
-def _promised_subjects(header: RunHeader, kinds: tuple[str, ...]) -> Iterator[str]:
-    """The promised subjects of these kinds, as far as they are known before anything is measured."""
-    if "cluster" in kinds:
-        yield "cluster"
-    if "filesystem" in kinds:
-        yield from header.filesystems
-    for node in header.promised:
-        if "node" in kinds:
-            yield node.node
-        for short in node.ranks:
-            if short.rstrip("0123456789") in kinds:
-                yield f"{node.node}/{short}"

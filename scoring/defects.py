@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from ..evidence import Event, Measurement, NotMeasured, Problem, Run, parse_subject
 from .happenings import GRAVE, SILENCE, Happenings
+from .joined import join_problems, standing
 from .resumed import mixed_figures
 from .scope import nodes_of
 from .values import Values
@@ -34,7 +35,8 @@ def defects(run: Run, values: Values | None = None, happenings: Happenings | Non
         *_grave_without_node(run),
         *_stopped(run),
         *_left_out(run),
-        *mixed_figures(run),
+        *join_problems(run.header),
+        *mixed_figures(standing(run)),
     ]
 
 
@@ -169,8 +171,8 @@ def _miscounted(run: Run, happenings: Happenings) -> Iterator[Problem]:
 
 def _strangers(run: Run) -> Iterator[Problem]:
     """Records of nodes and accelerators that run.json does not promise: the promise, or a record, was altered."""
-    nodes = {node.node for node in run.header.promised}
-    ranks = {f"{node.node}/{rank}" for node in run.header.promised for rank in node.ranks}
+    nodes = {node.node for node in run.header.known}
+    ranks = {f"{node.node}/{rank}" for node in run.header.known for rank in node.ranks}
     subjects = {r.subject for r in run.measurements} | {r.subject for r in run.not_measured}
     subjects |= {rank for plan in run.plans for rank in plan.ranks}
     subjects |= {fill.subject for plan in run.plans for fill in plan.fills}
@@ -187,7 +189,7 @@ def _strangers(run: Run) -> Iterator[Problem]:
 
 def _grave_without_node(run: Run) -> Iterator[Problem]:
     """Errors that blame no promised node: nothing may be signed before somebody knows what they mean."""
-    nodes = {node.node for node in run.header.promised}
+    nodes = {node.node for node in run.header.known}
     loose = [
         e
         for e in run.events

@@ -18,14 +18,16 @@ GRAVE = ("error", "fatal")
 class Happenings:
     """What happened during the run, by node and by trial, gathered once."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, whole: Run | None = None) -> None:
+        """`run` holds the records that stand for the nodes as they are now, `whole` all of them (joined.standing)."""
         self.run = run
+        self.whole = whole or run
         self.joined: set[str] = set()
         self.silent: dict[str, list[Event]] = {}
         self.trouble: dict[str, list[Event]] = {}
         self.said_aside: dict[str, list[Event]] = {}  # errors of what stands beside the measuring
         self.ended: dict[str, Event] = {}
-        self._blamed_trials: set[str] = set()
+        self._blamed_trials = {e.trial or "" for e in self.whole.events if e.kind in SILENCE and nodes_of(e.subject)}
         for event in run.events:
             self._note(event)
         self.seen = self._nodes_with_records()
@@ -41,7 +43,6 @@ class Happenings:
         elif event.kind in SILENCE and nodes:
             for node in nodes:
                 self.silent.setdefault(node, []).append(event)
-            self._blamed_trials.add(event.trial or "")
         elif event.severity in GRAVE:
             where = self.said_aside if event.kind == "note" and event.severity == "error" else self.trouble
             for node in nodes:

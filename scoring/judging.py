@@ -24,10 +24,10 @@ from .peer_groups import PeerGroups
 from .peers import by_peers
 from .policy_model import Check
 from .rule_checks import judge_rule
-from .scope import Target, targets
+from .scope import Target, nodes_of, targets
 from .values import ParamsKey, Value, params_key
 from .verdict import Finding
-from .words import counted, figure, params_in_words
+from .words import counted, figure, params_in_words, several
 
 MOST_TRIALS = 20  # named in a finding
 
@@ -70,6 +70,8 @@ class Judge:
         values, gaps = wanted_values(self.figures, check, target)
         judged = [self._judged(check, target, described, finding, value) for value in values]
         judged += [self._never_measured(check, finding, gap, target.unknown) for gap in gaps]
+        if self.figures.header.joins:
+            judged.reverse()  # of equals, the one that was measured last
         return min(judged, key=badness)
 
     def _never_measured(self, check: Check, finding: Finding, gap: Params, unknown: str) -> Finding:
@@ -111,7 +113,16 @@ class Judge:
             confidence=confidence_of(value, worst),
             detail=_with_remarks(worst.detail if worst else "", layers),
         )
-        return self._intermittent(check, target, described, finding, value)
+        return self._where(self._intermittent(check, target, described, finding, value), value)
+
+    def _where(self, finding: Finding, value: Value) -> Finding:
+        """Of a figure of the whole cluster, over which nodes it was taken, where not all were there at one time."""
+        if finding.subject != "cluster" or not self.figures.header.joins:
+            return finding
+        plans = [self.figures.measured.plans[trial] for trial in value.trials if trial in self.figures.measured.plans]
+        nodes = sorted({node for plan in plans for rank in plan.ranks for node in nodes_of(rank)})
+        over = f"over {several(nodes, 8)}"
+        return msgspec.structs.replace(finding, detail=f"{finding.detail}; {over}" if finding.detail else over)
 
     def _value_missing(self, check: Check, finding: Finding, value: Value) -> Finding:
         self._keep_share(check, finding.subject, None)

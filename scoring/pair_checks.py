@@ -9,6 +9,7 @@ from ..fabric import Culprit, Pair, Undecided
 from .derived import Figures
 from .findings import INTERMITTENT, new_finding
 from .happenings import Happenings
+from .joined import members
 from .pairs import BUSBW, PairFigures, pair_figures
 from .policy_model import Check, RuleName
 from .rules import RULES
@@ -21,23 +22,43 @@ MOST_TRIALS = 20
 
 
 def judge_pairs(check: Check, scope: list[Target], figures: Figures, happenings: Happenings) -> Iterator[Finding]:
-    """Findings of a pair rule: one a node, or one a link at fault and one for the cluster where there is none."""
-    case = _Case(check, figures, happenings)
+    """Findings of a pair rule: one a node, or one a link at fault and one for the cluster where there is none.
+
+    Where nodes joined an accepted run, each part has pairs of its own. A node is what the worst figures of any part
+    show; a part that could not tell takes nothing from one that could.
+    """
+    cases = [_Case(check, figures, happenings, epoch) for epoch in range(len(figures.header.joins) + 1)]
     for target in scope:
-        yield from [case.of_node(target)] if check.rule == "pairs.nodes" else case.of_links(target)
+        if check.rule == "pairs.nodes":
+            told = [case.of_node(target) for case in cases if target.subject in case.members]
+            yield min(told, key=lambda finding: _WEIGHTIEST.index(finding.result))
+        else:
+            yield from _of_all_links(target, cases)
+
+
+_WEIGHTIEST: tuple[Result, ...] = ("fail", "warn", "pass", "not_measured")
+
+
+def _of_all_links(target: Target, cases: list["_Case"]) -> Iterator[Finding]:
+    """Each link at fault in any part; else what the parts say of the cluster, as one finding."""
+    able = [case for case in cases if len(case.members) > 1] or cases[:1]
+    found = [finding for case in able for finding in case.of_links(target)]
+    pairs = sum(len(case.blame.levels.of) for case in able if case.blame)
+    yield from found or [able[-1].no_slow_link(target, pairs)]
 
 
 class _Case:
-    def __init__(self, check: Check, figures: Figures, happenings: Happenings) -> None:
+    def __init__(self, check: Check, figures: Figures, happenings: Happenings, epoch: int = 0) -> None:
         self.check = check
         self.figures = figures
-        self.pairs: PairFigures = pair_figures(figures, check)
+        self.members = members(figures.header, epoch)
+        self.pairs: PairFigures = pair_figures(figures, check, epoch)
         blame = self.pairs.blame
         self.blame = blame
         self.culprits = {one.node: one for one in blame.nodes if one.node} if blame else {}
         self.doubts = {node: one for one in blame.undecided for node in one.nodes} if blame else {}
         self.missing_of, self.met_of = _by_node(self.pairs.missing), _by_node(blame.levels.of if blame else ())
-        names = [node.node for node in figures.header.promised]
+        names = sorted(self.members)
         responds = RULES["node.responds"]
         self.here = {name for name in names if responds(name, figures, happenings).result != "fail"}
         least = 1 - (blame.levels.thresholds.effect if blame else 0.0)
@@ -114,7 +135,7 @@ class _Case:
     # --- links -----------------------------------------------------------------------------------------------
 
     def of_links(self, target: Target) -> Iterator[Finding]:
-        """Each link at fault; else one finding on the cluster."""
+        """Each link at fault, and fabrics of two levels."""
         if self.blame is None:
             yield self._not_measured(target, "not_returned", "no pair of nodes has a value")
             return
@@ -122,8 +143,11 @@ class _Case:
         found += [self._unsteady(target, pair) for pair in self.blame.unsteady]
         if self.blame.split:
             found.append(self._split(target))
-        pairs = counted(len(self.blame.levels.of), "pair")
-        yield from found or [self._told(target, "pass", 1.0, (), detail=f"none of {pairs} has a slow link")]
+        yield from found
+
+    def no_slow_link(self, target: Target, pairs: int) -> Finding:
+        """What is said of the cluster where no link of so many pairs is at fault."""
+        return self._told(target, "pass", 1.0, (), detail=f"none of {counted(pairs, 'pair')} has a slow link")
 
     def _link(self, target: Target, culprit: Culprit) -> Finding:
         assert culprit.pair is not None

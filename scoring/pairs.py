@@ -11,6 +11,7 @@ from ..fabric import Blame, Observation, Pair, Thresholds, blame, levels_of, pai
 from .asking import asked
 from .derived import Figures
 from .facts import Facts
+from .joined import epoch_of
 from .policy import policy_from_text
 from .policy_layers import Peers
 from .policy_model import Check, RuleName
@@ -47,18 +48,24 @@ class PairFigures(Struct, frozen=True, kw_only=True):
         return tuple(dict.fromkeys(trial for pair in pairs for trial in self.trials.get(pair, ())))
 
 
-def pair_figures(figures: Figures, check: Check) -> PairFigures:
-    """The pairs' bandwidths that a check asks for, and what the min-model says of them."""
+def pair_figures(figures: Figures, check: Check, epoch: int = 0) -> PairFigures:
+    """The pairs' bandwidths that a check asks for, and what the min-model says of them.
+
+    Of one epoch (joined.epoch_of): what pairs did on another day, under another load, is no measure for these.
+    """
     thresholds = _thresholds(check.layers.peers)
-    key = ("pairs", repr(check.where), thresholds)
+    key = ("pairs", repr(check.where), thresholds, epoch)
     if key not in figures.shared:
-        figures.shared[key] = _pair_figures(figures, check, thresholds)
+        figures.shared[key] = _pair_figures(figures, check, thresholds, epoch)
     found: PairFigures = figures.shared[key]
     return found
 
 
-def _pair_figures(figures: Figures, check: Check, thresholds: Thresholds) -> PairFigures:
+def _pair_figures(figures: Figures, check: Check, thresholds: Thresholds, epoch: int) -> PairFigures:
     values = _values(figures, check, BUSBW)
+    if figures.header.joins:
+        values = {pair: [one for one in found if _epoch(figures, one) == epoch] for pair, found in values.items()}
+        values = {pair: found for pair, found in values.items() if found}
     size = max((int(value.params["bytes"]) for found in values.values() for value in found), default=0)
     at_size = {pair: [v for v in found if v.params["bytes"] == size] for pair, found in values.items()}
     seen = [one for pair, found in at_size.items() for value in found for one in _observations(pair, value)]
@@ -74,14 +81,15 @@ def _pair_figures(figures: Figures, check: Check, thresholds: Thresholds) -> Pai
 
 
 def pairs_of(run: Run) -> PairFigures:
-    """The same of a run alone, by the run's own policy; by the rule's defaults where that policy cannot be read or asks
-    nothing of pairs."""
+    """The same of a run alone, of what was measured last, by the run's own policy; by the rule's defaults where that
+    policy cannot be read or asks nothing of pairs."""
     of_pairs = msgspec.structs.replace(
         run,
         measurements=[one for one in run.measurements if one.metric == BUSBW],
         not_measured=[one for one in run.not_measured if one.metric == BUSBW],
     )
-    return pair_figures(Figures(run.header, Values(of_pairs), Facts(of_pairs)), _check_of(run))
+    figures = Figures(run.header, Values(of_pairs), Facts(of_pairs))
+    return pair_figures(figures, _check_of(run), epoch=len(run.header.joins))
 
 
 def _check_of(run: Run) -> Check:
@@ -113,6 +121,11 @@ def _values(figures: Figures, check: Check, metric: str) -> dict[Pair, list[Valu
         values = [*figures.of(metric, subject), *figures.of(metric, "~".join(reversed(subject.split("~"))))]
         found[pair] = [one for one in values if asked(one.params, check.where) and _has_size(one)]
     return found
+
+
+def _epoch(figures: Figures, value: Value) -> int:
+    plans = (figures.measured.plans.get(trial) for trial in value.trials)
+    return epoch_of(figures.header, min((plan.number or 0 for plan in plans if plan), default=0))
 
 
 def _has_size(value: Value) -> bool:

@@ -1,5 +1,8 @@
 """Failures seen, and what they allow to say of the rate: bounds by exact Poisson, projections apart."""
 
+from datetime import datetime
+from itertools import pairwise
+
 from ..evidence import Run
 from .goodput import SECONDS_A_DAY
 from .scope import nodes_of
@@ -38,25 +41,37 @@ def reliability(run: Run) -> Reliability:
 
 
 def node_days(run: Run) -> float:
-    """Node-days observed: the length of the run times the nodes that joined."""
-    joined = _joined(run)
-    present = sum(node.node in joined for node in run.header.promised)
-    return observed_seconds(run) / SECONDS_A_DAY * present
+    """Node-days observed: the length of each start of the run times the nodes that had joined in it."""
+    known = {node.node for node in run.header.known}
+    return sum(seconds * len(joined & known) for seconds, joined in _looks(run)) / SECONDS_A_DAY
 
 
 def observed_seconds(run: Run) -> float:
-    """How long the run looked: for each of its starts, from its first event until the last trial that ended before the
-    next."""
+    """How long the run looked, over all its starts."""
+    return sum(seconds for seconds, _ in _looks(run))
+
+
+def shortest_look(run: Run) -> float:
+    """How long the run looked; where nodes joined an accepted run, the shorter of the times before and since."""
+    bounds = [0, *(join.starts for join in run.header.joins), len(run.header.segments)]
+    seconds = [seconds for seconds, _ in _looks(run)]
+    return min(sum(seconds[one:other]) for one, other in pairwise(bounds))
+
+
+def _looks(run: Run) -> list[tuple[float, set[str]]]:
+    """Of each start of the run, how long it looked (from its first event until the last trial that ended before the
+    next start) and who had joined in it."""
     starts = sorted(segment.start for segment in run.header.segments)
     times = sorted(event.time for event in run.events)
     ends = sorted(event.time for event in run.events if event.kind == "trial_ended")
-    seconds = 0.0
+    looks = []
     for place, start in enumerate(starts):
         until = starts[place + 1] if place + 1 < len(starts) else None
         inside = [time for time in ends if time >= start and (until is None or time < until)]
         first = next((time for time in times if time >= start), start)
-        seconds += (inside[-1] - first).total_seconds() if inside else 0.0
-    return seconds
+        seconds = (inside[-1] - first).total_seconds() if inside else 0.0
+        looks.append((seconds, _joined(run, start if place else None, until)))
+    return looks
 
 
 def failures_seen(run: Run) -> int:
@@ -72,8 +87,11 @@ def failures_seen(run: Run) -> int:
     return len(seen)
 
 
-def _joined(run: Run) -> set[str]:
-    return {node for event in run.events if event.kind == "node_joined" for node in nodes_of(event.subject)}
+def _joined(run: Run, since: datetime | None = None, until: datetime | None = None) -> set[str]:
+    """Who joined, in all of the run or between two of its starts."""
+    joined = (event for event in run.events if event.kind == "node_joined")
+    inside = (e for e in joined if (since is None or e.time >= since) and (until is None or e.time < until))
+    return {node for event in inside for node in nodes_of(event.subject)}
 
 
 def _sentence(failures: int, days: float, low: float, high: float) -> str:

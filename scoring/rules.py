@@ -8,7 +8,7 @@ from .defects import defects
 from .derived import Figures
 from .happenings import SILENCE, Happenings
 from .policy_model import RuleName
-from .reliability import observed_seconds
+from .reliability import shortest_look
 from .verdict import Result
 from .words import counted, several
 
@@ -28,7 +28,9 @@ class Ruled(Struct, frozen=True, kw_only=True):
 
 def _evidence_complete(_subject: str, figures: Figures, happenings: Happenings) -> Ruled:
     expected = "all records there, none altered, the run finished"
-    found = [*happenings.run.problems, *defects(happenings.run, figures.measured, happenings)]
+    whole = happenings.whole
+    known = (figures.measured, happenings) if whole is happenings.run else (None, None)
+    found = [*whole.problems, *defects(whole, *known)]
     if not found:
         return Ruled(result="pass", observed="whole", expected=expected)
     return Ruled(
@@ -96,8 +98,9 @@ def _health_events(node: str, figures: Figures, happenings: Happenings) -> Ruled
 
 
 def _run_length(_subject: str, _figures: Figures, happenings: Happenings) -> Ruled:
-    """How long the run looked, without the pauses between its starts. Too short is not measured, not a fault."""
-    hours = observed_seconds(happenings.run) / 3600
+    """How long the run looked, without the pauses between its starts. Too short is not measured, not a fault. Where
+    nodes joined an accepted run, each of the two parts must have been long enough."""
+    hours = shortest_look(happenings.whole) / 3600
     return Ruled(result="pass", observed="", expected="", number=hours, unit="h")
 
 

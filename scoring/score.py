@@ -11,6 +11,7 @@ from .derived import Figures
 from .economics import economics, rounded
 from .facts import Facts
 from .happenings import Happenings
+from .joined import measured_when, standing
 from .judging import Judge
 from .policy import Policy, policy_from_text
 from .reliability import observed_seconds, reliability
@@ -31,8 +32,9 @@ def score_run(run: Run, policy: Policy | None = None, baseline: Run | None = Non
 def _judge(run: Run, policy: Policy | None, baseline: Run | None) -> Verdict:
     if policy is None:
         policy = policy_from_text(run.header.policy.text, "run.json policy")
-    figures = _figures(run)
-    judge = Judge(figures, Happenings(run), _figures(baseline) if baseline else None)
+    stands = standing(run)
+    figures = _figures(stands)
+    judge = Judge(figures, Happenings(stands, whole=run), _figures(standing(baseline)) if baseline else None)
     findings = tuple(with_advice(finding, check) for check in policy.checks for finding in judge.findings(check))
     decision = decide(findings, run.header, policy.exclude_at_most, to_sign=policy.signable)
     covered, failures = coverage(findings), reliability(run)
@@ -57,6 +59,7 @@ def _judge(run: Run, policy: Policy | None, baseline: Run | None) -> Verdict:
         reliability=failures,
         policy=PolicyName(name=policy.name, sha256=policy.sha256),
         references=PolicyName(name=own.name, sha256=own.sha256) if (own := figures.facts.references.own) else None,
+        measured=measured_when(run.header),
         caveats=caveats(run.header, policy),
     )
 

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from ..evidence import RunHeader
 from .decision import Decision, nodes_lost
+from .joined import told_when
 from .policy import Policy, load_policy, policy_names
 from .policy_model import Check
 from .statistics import node_days_without_failure
@@ -192,7 +193,7 @@ def _of_failures(node_days: float) -> Confidence:
 
 def caveats(header: RunHeader, policy: Policy) -> tuple[str, ...]:
     """The page's first lines, where they apply."""
-    lines = []
+    lines = [told] if (told := told_when(header)) else []
     if header.simulated:
         lines.append("Simulated: no hardware was measured.")
     if header.device == "cpu":

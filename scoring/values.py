@@ -126,9 +126,10 @@ class _Series:
 
 
 class Values:
-    """All values of a run. `of` answers in the order in which they were first written."""
+    """All values of a run. `of` answers in the order in which they were first written. `plans` are by trial id."""
 
     def __init__(self, run: Run) -> None:
+        self.plans = {plan.trial: plan for plan in run.plans if plan.trial}
         self._root = _roots(run.plans)
         self._series: dict[tuple[str, str], dict[tuple[ParamsKey, str], _Series]] = {}
         self._judged: dict[tuple[str, str], list[Value]] = {}

@@ -1,5 +1,6 @@
 """The verdict and its findings: what verdict.json holds, and what every report shows."""
 
+from datetime import datetime
 from typing import Literal
 
 from msgspec import Struct
@@ -87,6 +88,17 @@ class Reliability(Struct, frozen=True, kw_only=True):
     sentence: str = ""
 
 
+class Measured(Struct, frozen=True, kw_only=True):
+    """When a node was measured: the starts of the run that it took part in. `accepted_in` is the run in which it was
+    accepted, None where that is this one; `replaces` whom it stands for, and whether its hardware is another."""
+
+    node: str
+    starts: tuple[datetime, ...]
+    accepted_in: str | None = None
+    replaces: str | None = None
+    hardware_changed: bool | None = None
+
+
 class PolicyName(Struct, frozen=True, kw_only=True):
     """Which policy judged, or which file of references was given."""
 
@@ -113,6 +125,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     reliability: Reliability
     policy: PolicyName
     references: PolicyName | None = None  # the user's own file, where one was given
+    measured: tuple[Measured, ...] = ()  # of each node when, where the run was started more than once
     caveats: tuple[str, ...] = ()  # the page's first lines: simulated, no GPU cluster, not signable
 
     @property

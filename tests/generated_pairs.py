@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from generated_runs import _failed, _Rental, _value, _Work
 
@@ -25,8 +25,8 @@ LATENCY = {"cuda": 28e-6, "cpu": 2.4e-4}  # s
 SMALL = {"bytes": 8, "dtype": "fp32"}
 
 
-def pair_works(rental: _Rental, nodes: Sequence[str]) -> Iterator[_Work]:
-    """The trials of all pairs, then those of suspects alone."""
+def pair_works(rental: _Rental, nodes: Sequence[str], left_out: Collection[Pair] = ()) -> Iterator[_Work]:
+    """The trials of all pairs that are not left out, then those of suspects alone."""
     source = random.Random(f"{nodes}")
     seen: list[Observation] = []
     stalls: dict[Pair, list[float]] = {}
@@ -35,6 +35,8 @@ def pair_works(rental: _Rental, nodes: Sequence[str]) -> Iterator[_Work]:
     rounds = round_robin(len(nodes)) if len(nodes) <= rental.all_pairs_up_to else hypercube(len(nodes))
     for one, other in (meeting for meetings in rounds for meeting in meetings):
         pair = pair_of(nodes[one], nodes[other])
+        if pair in left_out:
+            continue
         work = _trial(rental, pair, source, attempt=1, retest_of=None)
         first[pair] = work.trial
         seen += _observed(pair, work)

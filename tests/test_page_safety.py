@@ -8,8 +8,7 @@ import msgspec
 import pytest
 from generated_runs import START, make_run, write_records
 
-from hwlottery.evidence import Event, Fact, Run, measured, read_run
-from hwlottery.evidence.reading import Problem
+from hwlottery.evidence import Event, Fact, Problem, Run, measured, read_run
 from hwlottery.reports import svg
 from hwlottery.reports.page import render
 from hwlottery.scoring import load_policy, score_run

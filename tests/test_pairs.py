@@ -5,10 +5,11 @@ from collections import Counter
 from collections.abc import Mapping
 from itertools import combinations
 
+import msgspec
 import pytest
 from plans import Answer, at_speed, cluster_of, driven
 
-from hwlottery.cluster import Cluster, Finished, Outcome, Raised, TimedOut, Trial, WorkerLost
+from hwlottery.cluster import Cluster, Finished, Joining, Outcome, Raised, TimedOut, Trial, WorkerLost
 from hwlottery.evidence import Missing, Reading, parse_subject, reading
 from hwlottery.probes.by_hand import gang, values_of
 from hwlottery.probes.pairs import Pairs, PairsSettings
@@ -230,3 +231,32 @@ def test_settings_that_cannot_run_are_refused(wrong: dict[str, object]) -> None:
 def test_the_preview_counts_the_rounds_of_the_tournament(name: str) -> None:
     shown = preview((Pairs(),), load_profile(name), cluster_of(4), (), None)
     assert (shown.probes[0].rounds, shown.probes[0].trials) == (5, 8)
+
+
+def test_in_a_join_newcomers_meet_everybody_and_accepted_nodes_only_a_few() -> None:
+    joining = Joining(number=1, accepted=frozenset(("n00", "n01", "n02", "n03")))
+    cluster = msgspec.structs.replace(cluster_of(6), joining=joining)
+    rounds = tournament(cluster, SMALL, speeds({"n05": 0.5}))
+    met = {frozenset(subject.split("~")) for subject in pairs_of(rounds, attempt=1)}
+    among_accepted = {pair for pair in met if pair <= joining.accepted}
+    assert among_accepted == {frozenset(("n00", "n01")), frozenset(("n02", "n03"))}
+    assert len(met - among_accepted) == 4 + 4 + 1
+    again = {frozenset(subject.split("~")) for subject in pairs_of(rounds, attempt=2)}
+    assert any("n05" in pair for pair in again), "a slow newcomer is measured again before it is blamed"
+    assert {trial.params["join"] for trials in rounds for trial in trials} == {1}
+    whole = [trial for trials in rounds for trial in trials if trial.params["subject"] == "cluster"]
+    assert [len({rank.node for rank in trial.ranks}) for trial in whole] == [5, 2], "without the one that is slow"
+
+
+def test_the_whole_cluster_is_measured_without_a_node_that_is_lost_meanwhile() -> None:
+    def answer(trial: Trial) -> Outcome:
+        if trial.params["subject"] == "cluster" and len(trial.ranks) == len(cluster_of(4).ranks):
+            return WorkerLost(subjects=("n03",))
+        return speeds({})(trial)
+
+    rounds = tournament(cluster_of(4), SMALL, answer)
+    whole = [trial for trials in rounds for trial in trials if trial.params["subject"] == "cluster"]
+    assert [sorted({rank.node for rank in trial.ranks}) for trial in whole] == [
+        ["n00", "n01", "n02", "n03"],
+        ["n00", "n01", "n02"],
+    ]

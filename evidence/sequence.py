@@ -1,0 +1,65 @@
+"""The one sequence of numbers that runs through a run, and where it ends: what of it is lost, doubled or cut off."""
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from .header import RunHeader
+from .records import AnyRecord, Event
+
+
+class Problem(Struct, frozen=True, kw_only=True):
+    """A defect of the evidence: where, and what."""
+
+    kind: Literal["unreadable", "gap", "duplicate", "unfinished", "count", "checksum", "missing", "foreign"]
+    place: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.detail}"
+
+
+def sequence_problems(numbers: list[int]) -> Iterator[Problem]:
+    """Numbers that stand more than once, and those that are missing."""
+    seen = Counter(numbers)
+    doubled = [number for number, times in seen.items() if times > 1]
+    if doubled:
+        yield Problem(kind="duplicate", place="records", detail=f"{_several(doubled)} stand more than once")
+    lost = (
+        sorted(set(range(1, max(numbers, default=0) + 1)) - seen.keys()) if len(seen) != max(numbers, default=0) else []
+    )
+    if lost:
+        yield Problem(kind="gap", place="records", detail=f"{_several(lost)} are missing")
+
+
+def finish_problems(by_file: Mapping[str, Sequence[AnyRecord]], header: RunHeader) -> Iterator[Problem]:
+    """The last record of a finished run is run_finished, with the last number and the counts of lines; so is the last
+    of each accepted run that was joined."""
+    numbers = {name: sorted(record.number or 0 for record in records) for name, records in by_file.items()}
+    ends = {
+        record.number or 0: record
+        for record in by_file["events.jsonl"]
+        if isinstance(record, Event) and record.kind == "run_finished"
+    }
+    if max((found[-1] for found in numbers.values() if found), default=0) not in ends:
+        yield Problem(kind="unfinished", place="events.jsonl", detail="the run did not finish")
+    if not ends.keys() >= {join.last_number for join in header.joins}:
+        yield Problem(kind="count", place="run.json", detail="an accepted run does not end where it says")
+    for number, end in sorted(ends.items()):
+        yield from _miscounted(number, end, numbers)
+
+
+def _miscounted(number: int, end: Event, numbers: Mapping[str, Sequence[int]]) -> Iterator[Problem]:
+    if end.last_number != number:
+        yield Problem(kind="count", place="events.jsonl", detail="run_finished names another last number")
+    counts = {name: count for name, found in numbers.items() if (count := bisect_right(found, number))}
+    if end.counts != counts:
+        yield Problem(kind="count", place="events.jsonl", detail=f"run_finished counts {end.counts}, found {counts}")
+
+
+def _several(numbers: list[int]) -> str:
+    shown = ", ".join(str(number) for number in sorted(numbers)[:5])
+    return f"{len(numbers)} record numbers ({shown}{', …' if len(numbers) > 5 else ''})"
