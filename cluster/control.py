@@ -5,6 +5,7 @@ It never waits without a limit: a trial's node that does not answer by its deadl
 
 import asyncio
 import contextlib
+import resource
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -44,6 +45,7 @@ class ControlPlane:
 
         from .silent import SilentScheduler
 
+        self._open_files = _allow_open_files()
         self._host = host
         self._identity = identity or new_identity()
         security = self._identity.security()
@@ -64,7 +66,7 @@ class ControlPlane:
             )
         except (OSError, RuntimeError) as error:
             raise RunError(f"the control plane cannot start on {host}: {error} (hwlottery doctor may know)") from error
-        self._started = Workers()
+        self._started = Workers(self._open_files)
         self._asking = Asking(self._cluster)
         self._refused: dict[str, str] = {}
 
@@ -175,3 +177,12 @@ class ControlPlane:
         with contextlib.suppress(Exception):
             self._cluster.close(timeout=4)
         self._started.end()
+        resource.setrlimit(resource.RLIMIT_NOFILE, self._open_files)
+
+
+def _allow_open_files() -> tuple[int, int]:
+    """Have as many open files as this process may: the head holds several connections to each node. What was allowed
+    before."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (before[1], before[1]))
+    return before

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -33,7 +34,9 @@ def attend(summons: Summons) -> None:
 class Workers:
     """Node workers as processes of the head: its own children, or the ssh that leads to them."""
 
-    def __init__(self) -> None:
+    def __init__(self, open_files: tuple[int, int]) -> None:
+        """`open_files`: how many each may have at first and at most, whatever the head has given itself since."""
+        self._open_files = open_files
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._logs: dict[str, Path] = {}
 
@@ -90,6 +93,8 @@ class Workers:
             )
         self._processes[summons.node.name] = process
         self._logs[summons.node.name] = log
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            resource.prlimit(process.pid, resource.RLIMIT_NOFILE, self._open_files)
         push(process, first, msgspec.json.encode(summons))
 
 

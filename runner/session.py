@@ -163,8 +163,11 @@ class Session:
         self._write([plan_record(probe, sent.trial, sent.id) for sent in todo])
         if todo:
             self._tell(round=self.state.round + 1, ranks_busy=sum(len(sent.trial.ranks) for sent in todo))
+            records: list[AnyRecord] = []
             for sent, returned in zip(todo, plane.run_round(todo), strict=True):
-                self._keep(plane, sent, returned)
+                records += self._kept(sent, returned)
+            self._write(records)
+            self._note_lost(plane)
             self._tell(ranks_busy=0, done_s=self.state.done_s + max(sent.trial.expected_s for sent in todo))
         outcomes = [
             msgspec.structs.replace(self.recorded[identity], trial=identity)
@@ -172,23 +175,22 @@ class Session:
             else WorkerLost(subjects=absent_from(trial, self.absent), message="did not come back")
             for identity, trial in zip(identities, trials, strict=True)
         ]
-        for outcome in outcomes:
-            self._learn(outcome)
+        self._learn(outcomes)
         return outcomes
 
-    def _keep(self, plane: ControlPlane, sent: Sent, returned: Returned) -> None:
-        """Write what came back of a trial; it is on disk before the next round."""
+    def _kept(self, sent: Sent, returned: Returned) -> list[AnyRecord]:
+        """Keep what came back of a trial: its logs and its outcome now, its records with those of its round, which are
+        on disk before the next one."""
         for subject, text in returned.logs.items():
             with self.writer.log_path(f"{sent.id}-{subject.replace('/', '-')}.log").open("a") as log:
                 log.write(text)
-        self._write(result_records(sent.trial, sent.id, returned))
         self.recorded[sent.id] = returned.outcome
-        self._note_lost(plane)
+        return result_records(sent.trial, sent.id, returned)
 
-    def _learn(self, outcome: Outcome) -> None:
+    def _learn(self, outcomes: Iterable[Outcome]) -> None:
         """Keep the facts that a plan may know, and each node's access tier in run.json."""
         tiers: dict[str, Tier] = {}
-        for reading in outcome.readings:
+        for reading in (reading for outcome in outcomes for reading in outcome.readings):
             if isinstance(reading, Observed):
                 self.facts[(reading.subject, reading.key)] = reading.value
                 if reading.key == "node.tier":

@@ -86,6 +86,7 @@ class Chip:
     host: float
     busbw: dict[int, float]
     shape: int
+    more_shapes: tuple[int, ...] = ()  # whose products are timed too
     model_tflops: float
 
 
@@ -453,6 +454,9 @@ def _products(rental: _Rental, rank: str, attempt: int) -> Iterator[AnyRecord]:
             if rental.fault("nan", rank) and (dtype, phase) == (next(iter(rental.chip.tflops)), "sustained"):
                 samples[3] = math.nan
             yield _value("matmul.tflops", rank, samples, dtype=dtype, m=size, n=size, k=size, phase=phase)
+            for side in rental.chip.more_shapes:
+                more = rental.samples(speed)
+                yield _value("matmul.tflops", rank, more, dtype=dtype, m=side, n=side, k=side, phase=phase)
         once = rental.fault("mismatch_once", rank) if attempt == 1 else None
         mismatch = rental.fault("mismatch", rank) or once
         wrong = mismatch.severity if mismatch and dtype == next(iter(rental.chip.tflops)) else 0.0
