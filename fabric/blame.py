@@ -241,9 +241,11 @@ class _Case:
         return [pair_of(node, partner) for partner in unmet[:MOST_SETTLING]]
 
     def _unsteady(self, level: Level) -> bool:
+        """Slow beside other pairs and well alone. Repeats alone do not tell how the other figure strays: its own
+        iterations do."""
         if not level.retests or level.first is None or level.share < self.least:
             return False
-        error = self.levels.spread * math.sqrt(1 + 1 / level.retests)
+        error = math.hypot(self.levels.spread * math.sqrt(1 + 1 / level.retests), level.first * level.first_error)
         return self._clear(level.first, level.share, error)
 
     def _capabilities(self, slow_links: set[Pair]) -> Iterator[tuple[str, Capability]]:

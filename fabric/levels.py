@@ -60,13 +60,15 @@ class Observation:
 class Level:
     """A pair's share of the ceiling, from `values` values: those of its retests where there are any.
 
-    `first` is its share in the tournament, None where it had no part in it.
+    `first` is its share in the tournament, None where it had no part in it; `first_error` that figure's standard error,
+    as a share of it, by the iterations behind it.
     """
 
     share: float
     values: int
     retests: int
     first: float | None
+    first_error: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -188,11 +190,12 @@ def _by_pair(observations: Iterable[Observation]) -> tuple[_ByPair, _ByPair]:
 def _level(together: list[Observation], alone: list[Observation], top: float, top_alone: float) -> Level:
     """Retests speak where there are any: the tournament's value is what made the pair a suspect."""
     first = statistics.median(one.value for one in together) / top if together else None
+    own = max((one.error for one in together), default=0.0)
     if not alone:
         assert first is not None
-        return Level(share=first, values=len(together), retests=0, first=first)
+        return Level(share=first, values=len(together), retests=0, first=first, first_error=own)
     share = statistics.median(one.value for one in alone) / top_alone
-    return Level(share=share, values=len(alone), retests=len(alone), first=first)
+    return Level(share=share, values=len(alone), retests=len(alone), first=first, first_error=own)
 
 
 def _noise(together: _ByPair, alone: _ByPair) -> tuple[float, int]:

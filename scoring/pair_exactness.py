@@ -72,7 +72,7 @@ def _described(finding: Finding, *, observed: float, detail: str) -> Finding:
 
 
 def _worst(values: list[Value]) -> float:
-    numbers = [number for value in values for _, number in value.by_attempt]
+    numbers = [attempt.value for value in values for attempt in value.by_attempt]
     return max(numbers, default=0.0)
 
 

@@ -73,8 +73,8 @@ class _Case:
 
     def _counts(self, subject: str, *, after: int = 0) -> list[float]:
         """The pair's count in each attempt after that one."""
-        counts = (count for value in self.values[subject] for count in value.by_attempt)
-        return [count for attempt, count in counts if attempt > after]
+        attempts = (attempt for value in self.values[subject] for attempt in value.by_attempt)
+        return [attempt.value for attempt in attempts if attempt.number > after]
 
     def _unknown(self, subject: str) -> bool:
         """Whether the pair's last attempt brought no count."""

@@ -135,10 +135,10 @@ def _has_size(value: Value) -> bool:
 
 def _observations(pair: Pair, value: Value) -> Iterator[Observation]:
     """One for each attempt: the first was the tournament's, beside other pairs; later ones ran alone."""
-    error = _ERROR_OF_MEDIAN * (value.noise or 0.0) / math.sqrt(max(1, value.samples))
-    for attempt, number in value.by_attempt:
-        if math.isfinite(number) and number > 0:
-            yield Observation(pair=pair, value=number, alone=attempt > 1, error=error)
+    for attempt in value.by_attempt:
+        if math.isfinite(attempt.value) and attempt.value > 0:
+            error = _ERROR_OF_MEDIAN * (attempt.noise or 0.0) / math.sqrt(max(1, attempt.samples))
+            yield Observation(pair=pair, value=attempt.value, alone=attempt.number > 1, error=error)
 
 
 def _why_missing(found: list[Value]) -> str | None:

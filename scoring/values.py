@@ -18,6 +18,15 @@ ENOUGH_SAMPLES = 10
 NOISY = 0.10  # interquartile range over the median
 
 
+class Attempt(Struct, frozen=True, kw_only=True):
+    """What one attempt at a value brought. `noise`: interquartile range over the median, where there are samples."""
+
+    number: int
+    value: float
+    samples: int
+    noise: float | None
+
+
 class Value(Struct, frozen=True, kw_only=True):
     """One metric of one subject with one set of params, as it is judged: the last attempt.
 
@@ -30,7 +39,7 @@ class Value(Struct, frozen=True, kw_only=True):
     reason: str = ""
     detail: str = ""
     earlier: tuple[float, ...] = ()
-    by_attempt: tuple[tuple[int, float], ...] = ()  # all that were measured, with the number of their attempt
+    by_attempt: tuple[Attempt, ...] = ()  # all that were measured
     attempts: int = 1
     trials: tuple[str, ...] = ()
     samples: int = 0
@@ -86,28 +95,31 @@ class _Series:
         )  # fmt: skip
 
     def _measured(self, measurement: Measurement, last: int) -> Value:
-        number = value_of(measurement)
+        here = _attempt(measurement, last)
         return Value(
             params=self.params,
-            value=number,
-            reason="" if number is not None else "parse_error",
-            detail="" if number is not None else "the metric's statistic cannot be had from what was kept",
+            value=here.value if here else None,
+            reason="" if here else "parse_error",
+            detail="" if here else "the metric's statistic cannot be had from what was kept",
             earlier=self._earlier(last),
-            by_attempt=((last, number),) if last == 1 and number is not None else self._by_attempt(),
+            by_attempt=(here,) if last == 1 and here else self._by_attempt(),
             attempts=last,
             trials=self._trials(),
-            samples=measurement.count or len(measurement.numbers()),
-            noise=_noise(measurement),
+            samples=here.samples if here else 0,
+            noise=here.noise if here else None,
         )
 
     def _trials(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys([r.trial for r in chain(*self.attempts.values()) if r.trial]))
 
-    def _by_attempt(self) -> tuple[tuple[int, float], ...]:
+    def _by_attempt(self) -> tuple[Attempt, ...]:
         found = (
-            (a, value_of(r)) for a in sorted(self.attempts) for r in self.attempts[a] if isinstance(r, Measurement)
+            _attempt(record, number)
+            for number in sorted(self.attempts)
+            for record in self.attempts[number]
+            if isinstance(record, Measurement)
         )
-        return tuple((attempt, number) for attempt, number in found if number is not None)
+        return tuple(filter(None, found))
 
     def _earlier(self, last: int) -> tuple[float, ...]:
         if len(self.attempts) == 1 and last in self.attempts:  # as of nearly all values
@@ -202,6 +214,15 @@ def _roots(plans: list[TrialPlan]) -> dict[str, str]:
             root = above
         roots[trial] = root
     return roots
+
+
+def _attempt(measurement: Measurement, number: int) -> Attempt | None:
+    """None where the metric's statistic cannot be had."""
+    value = value_of(measurement)
+    if value is None:
+        return None
+    samples = measurement.count or len(measurement.numbers())
+    return Attempt(number=number, value=value, samples=samples, noise=_noise(measurement))
 
 
 def _noise(measurement: Measurement) -> float | None:

@@ -164,6 +164,15 @@ def test_a_pair_slow_in_the_tournament_and_well_alone_is_unsteady() -> None:
     assert blame(levels).unsteady == (("a", "c"),)
 
 
+def test_a_pair_whose_iterations_strayed_in_the_tournament_is_not_called_unsteady() -> None:
+    observed = seen(dict.fromkeys(("ab", "ac", "bc"), 1.0), alone=3)
+    for error, unsteady in ((0.2, ()), (0.01, (("a", "c"),))):
+        observed[4] = Observation(pair=("a", "c"), value=25.0, error=error)
+        levels = levels_of(observed, Thresholds())
+        assert levels is not None
+        assert blame(levels).unsteady == unsteady
+
+
 def test_no_value_gives_no_judgement() -> None:
     assert levels_of([], Thresholds()) is None
 

@@ -37,8 +37,10 @@ def system(*command: str | Path, stdin: str | None = None, env: dict[str, str] |
 class Host:
     """A host that is up. `name` is its hostname, `address` that of its eth0."""
 
-    def __init__(self, name: str, address: str) -> None:
+    def __init__(self, name: str, address: str, before: Sequence[str] = ()) -> None:
+        """`before` stands before the command of whatever serves on this host."""
         self.name = name
+        self._before = before
         self.address = address
         self.pid: int | None = None
         self._services: list[subprocess.Popen[bytes]] = []
@@ -65,7 +67,8 @@ class Host:
     def serve(self, *command: str | Path, env: dict[str, str] | None = None) -> None:
         """Start what serves for as long as the host is up."""
         quiet = subprocess.DEVNULL
-        self._services.append(subprocess.Popen(self.inside(*command), stdin=quiet, stdout=quiet, stderr=quiet, env=env))
+        words = [*self._before, *self.inside(*command)]
+        self._services.append(subprocess.Popen(words, stdin=quiet, stdout=quiet, stderr=quiet, env=env))
 
     def processes(self, words: str) -> list[int]:
         """Processes of this host, by its own numbers, whose command line has these words in it."""
