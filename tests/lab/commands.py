@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,11 @@ from typing import Any
 from hwlottery.evidence import Run, read_run
 from hwlottery.scoring import load_policy
 
-from .lab import Lab
+from .lab import ROOT, Lab
 
 PROFILES = Path(__file__).resolve().parents[1] / "profiles"
 VERDICTS = (0, 3, 4, 5)
+WORKER = "hwlottery.cluster.node_main"
 # What smoke demands of the profile pairs.
 PAIRS = (
     *("evidence.complete", "node.responds", "clock.agrees"),
@@ -74,6 +76,24 @@ def found(verdict: Verdict, *results: str, check: str = "") -> set[str]:
     """The subjects that have one of these results, in one check or in any."""
     findings = (f for f in verdict["findings"] if check in ("", f["check"]))
     return {f["subject"] for f in findings if f["result"] in results}
+
+
+def slurm_script(given: list[str], nodes: int) -> str:
+    """The batch script for a run with these arguments, as `hwlottery launch slurm` prints it."""
+    words = ["launch", "slurm", "--nodes", str(nodes), "--time", "5", "--", *given[1:]]
+    done = subprocess.run(
+        [sys.executable, "-m", "hwlottery", *words], capture_output=True, text=True, check=True, timeout=60
+    )
+    return done.stdout
+
+
+def submit(lab: Lab, env: dict[str, str], script: str) -> str:
+    """Submit a script to the lab's Slurm and wait for its job; what it printed."""
+    output = lab.folder / f"out-{time.monotonic_ns()}"
+    words = ["sbatch", "--wait", f"--output={output}", "--chdir=/tmp"]
+    env = {**env, "PYTHONPATH": f"{ROOT / '.src'}:{ROOT / 'tests'}"}
+    subprocess.run(words, input=script, text=True, env=env, capture_output=True, timeout=150, check=False)
+    return output.read_text()
 
 
 def left_on(lab: Lab) -> dict[str, list[int]]:
