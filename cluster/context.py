@@ -31,6 +31,7 @@ class RankContext:
     nodes: tuple[str, ...] = field(default=())  # by rank
     threads: int = 1
     scratch: Path = Path("/tmp")  # noqa: S108  # the default only for calls by hand
+    mark: str = "hwlottery-"  # what its files in scratch are called by: what it leaves there when killed is removed
     seed: int = 0
 
     @property

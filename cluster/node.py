@@ -5,6 +5,7 @@ import shutil
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -54,6 +55,8 @@ class NodeKeeper:
         self.config = config
         self._address = address
         self.folder = Path(tempfile.mkdtemp(prefix="hwlottery-node-"))
+        self._mark = f"hwlottery-{config.run_id}-{config.name}-"
+        self._remove_left_behind()
         self._beside: Beside | None = None
         self._ended_early: set[str] = set()
         # Ranks die with the thread that started them: this one lives as long as the worker.
@@ -130,10 +133,22 @@ class NodeKeeper:
         self._ended_early.add(trial)
 
     def close(self) -> list[str]:
-        """End all ranks and remove the worker's own folder. Returns the subjects that the kernel would not end."""
+        """End all ranks, and remove the worker's own folder and what killed ranks left in scratch. Returns the subjects
+        that the kernel would not end."""
         stuck = [subject for subject, slot in self._slots.items() if slot.end()]
-        _remove_without_waiting(self.folder)
+        _without_waiting(lambda: shutil.rmtree(self.folder))
+        self._remove_left_behind()
         return stuck
+
+    def _remove_left_behind(self) -> None:
+        """Remove this run's own files in this node's scratch: a rank that is killed cannot."""
+
+        def remove() -> None:
+            for entry in Path(self.config.scratch).iterdir():
+                if entry.name.startswith(self._mark) and entry.is_file():
+                    entry.unlink(missing_ok=True)
+
+        _without_waiting(remove)
 
     def _order(self, part: Part, place: int, local: int) -> Order:
         store = self.folder / f"store-{part.trial}" if part.collective and part.meeting is None else None
@@ -142,6 +157,7 @@ class NodeKeeper:
             rank=place,
             local_rank=local,
             scratch=self.config.scratch,
+            mark=self._mark,
             log=str(self._log(part, part.ranks[place])),
             store=str(store) if store else None,
         )
@@ -206,14 +222,14 @@ def _tail(log: Path) -> str:
     return content
 
 
-def _remove_without_waiting(folder: Path, within_s: float = 5.0) -> None:
-    """Remove a folder in a thread: a hanging mount must not keep the worker from ending."""
+def _without_waiting(remove: Callable[[], None], within_s: float = 5.0) -> None:
+    """Remove something in a thread: a hanging mount must not keep the worker from starting or ending."""
 
-    def remove() -> None:
+    def suppressed() -> None:
         with contextlib.suppress(OSError):
-            shutil.rmtree(folder)
+            remove()
 
-    thread = threading.Thread(target=remove, daemon=True)
+    thread = threading.Thread(target=suppressed, daemon=True)
     thread.start()
     thread.join(within_s)
 

@@ -66,6 +66,7 @@ class Order(Struct, frozen=True, kw_only=True):
     rank: int
     local_rank: int
     scratch: str
+    mark: str
     log: str
     store: str | None  # the file where the ranks meet, where a trial is collective and of one node
 

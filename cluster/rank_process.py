@@ -74,6 +74,7 @@ def perform(order: Order) -> list[AnyReading]:
         nodes=part.nodes,
         threads=torch.get_num_threads(),
         scratch=Path(order.scratch),
+        mark=order.mark,
         seed=part.seed,
     )
     function = rank_function(part.function)

@@ -49,7 +49,7 @@ def _save(context: RankContext, model: torch.nn.Module, optimizer: torch.optim.O
     path = None
     times = PartTimes()
     try:
-        descriptor, name = tempfile.mkstemp(prefix="hwlottery-burn-in-", suffix=".pt", dir=context.scratch)
+        descriptor, name = tempfile.mkstemp(prefix=f"{context.mark}burn-in-", suffix=".pt", dir=context.scratch)
         path = Path(name)
         with os.fdopen(descriptor, "wb") as opened:
             torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, TimedFile(opened, times))

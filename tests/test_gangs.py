@@ -13,7 +13,7 @@ import pytest
 
 from hwlottery.cluster import Finished, Raised, Rank, TimedOut, Trial, WorkerLost
 from hwlottery.cluster.control import ControlPlane, Sent
-from hwlottery.cluster.node import NodeConfig
+from hwlottery.cluster.node import NodeConfig, NodeKeeper
 
 TESTS = Path(__file__).parent
 RANKS = tuple(Rank(subject=f"n01/slot{index}", node="n01", index=index, device="cpu") for index in range(2))
@@ -51,6 +51,18 @@ def run(plane, function="work", *, ranks=RANKS, deadline_s=20.0, collective=Fals
     started = time.monotonic()
     (returned,) = plane.run_round([Sent(id=uuid.uuid4().hex, trial=trial, seed=1)])
     return returned, time.monotonic() - started
+
+
+def test_what_a_killed_rank_left_in_scratch_is_removed_at_the_end_of_its_node_and_nothing_else(tmp_path):
+    config = NodeConfig(name="n01", run_id="mine", device="cpu", ranks=("slot0",), scratch=str(tmp_path))
+    others = {"hwlottery-mine-n011-burn-in-x.pt", "hwlottery-other-n01-burn-in-x.pt", "precious"}
+    for name in (*others, "hwlottery-mine-n01-burn-in-x.pt"):
+        (tmp_path / name).touch()
+    keeper = NodeKeeper(config)
+    assert {file.name for file in tmp_path.iterdir()} == others, "of this run's last start, which was killed"
+    (tmp_path / "hwlottery-mine-n01-burn-in-y.pt").touch()
+    keeper.close()
+    assert {file.name for file in tmp_path.iterdir()} == others
 
 
 def pids(returned):
