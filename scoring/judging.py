@@ -25,7 +25,7 @@ from .peers import by_peers
 from .policy_model import Check
 from .rule_checks import judge_rule
 from .scope import Target, nodes_of, targets
-from .values import ParamsKey, Value, params_key
+from .values import ParamsKey, Value, doubt_of, params_key
 from .verdict import Finding
 from .words import counted, figure, params_in_words, several
 
@@ -159,7 +159,8 @@ class Judge:
             yield by_peers(number, layers.peers, group, described, others=_other_attempts(value, number))
         if layers.baseline is not None and self.baseline is not None:
             before = _before(self.baseline, described, target, value.params)
-            yield by_baseline(number, layers.baseline, before, described)
+            doubt = doubt_of(value, before)
+            yield by_baseline(number, layers.baseline, before.value if before else None, described, doubt)
 
     def _comparison(self, check: Check, target: Target, described: Metric, params: Params) -> Comparison:
         assert check.layers.reference is not None
@@ -243,7 +244,7 @@ def _with_remarks(detail: str, layers: list[Judged]) -> str:
     return "; ".join(dict.fromkeys(remarks)) if remarks and not detail else detail
 
 
-def _before(baseline: Figures, described: Metric, target: Target, params: Params) -> float | None:
+def _before(baseline: Figures, described: Metric, target: Target, params: Params) -> Value | None:
     """What the baseline measured of the same metric and subject with the same params."""
     same = (value for value in baseline.of(described.name, target.subject) if value.params == params)
-    return next((value.value for value in same), None)
+    return next(same, None)

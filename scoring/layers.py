@@ -11,8 +11,9 @@ from ..evidence.records import Params, Scalar
 from ..references import Entry, References, ReferenceValue
 from .facts import finite
 from .policy_layers import Baseline, Contract, Reference, Uniform
+from .statistics import Doubt
 from .verdict import Layer, Result
-from .words import figure, percent
+from .words import counted, figure, percent
 
 
 class Judged(Struct, frozen=True, kw_only=True):
@@ -161,8 +162,9 @@ def by_maximum(value: float, best: float | None, key: str, metric: Metric) -> Ju
     return Judged(layer="reference", result="pass" if value >= best else "fail", expected=wanted, threshold=best)
 
 
-def by_baseline(value: float, baseline: Baseline, before: float | None, metric: Metric) -> Judged:
-    """Against the last accepted run, where it measured the same."""
+def by_baseline(value: float, baseline: Baseline, before: float | None, metric: Metric, doubt: Doubt) -> Judged:
+    """Against the last accepted run, where it measured the same. Where the two figures are too uncertain for the change
+    that is looked for, none of it would show: then it is not measured, unless the change is beyond all doubt."""
     if before is None or before <= 0:
         why = "the baseline has no value for this"
         return Judged(layer="baseline", result="not_measured", expected=why, reason="no_reference", detail=why)
@@ -172,12 +174,24 @@ def by_baseline(value: float, baseline: Baseline, before: float | None, metric: 
         result = "warn"
     if baseline.fail and not share >= baseline.fail:
         result = "fail"
+    hardest = baseline.fail or baseline.warn or 0.0
+    blind = doubt.hides(1 - hardest) and not share * (1 + doubt.margin) < hardest
     wanted = (baseline.fail if result == "fail" else baseline.warn or baseline.fail) or 0.0
     return Judged(
         layer="baseline",
-        result=result,
+        result="not_measured" if blind else result,
         expected=f"at least {percent(wanted)} of the baseline's {figure(before, metric.unit)}",
         threshold=before / wanted if metric.better == "lower" and wanted else before * wanted,
+        reason="no_power" if blind else "",
+        detail=_blind(doubt, 1 - hardest) if blind else "",
+    )
+
+
+def _blind(doubt: Doubt, change: float) -> str:
+    enough = counted(doubt.samples_to_see(change), "sample")
+    return (
+        f"against the baseline only a change of {percent(round(doubt.margin, 3))} would show, not one of "
+        f"{percent(round(change, 3))}: {enough} like these, here and in the baseline, would be enough"
     )
 
 

@@ -17,12 +17,11 @@ from .policy_layers import Peers
 from .policy_model import Check, RuleName
 from .policy_text import PolicyError
 from .scope import nodes_of
+from .statistics import error_of_median
 from .values import Value, Values
 
 BUSBW = "all_reduce.busbw"
 _RULE: RuleName = "pairs.nodes"
-# From an interquartile range to a normal distribution's sigma, and from that to a median's standard error.
-_ERROR_OF_MEDIAN = 1.2533 / 1.349
 
 
 class PairFigures(Struct, frozen=True, kw_only=True):
@@ -137,7 +136,7 @@ def _observations(pair: Pair, value: Value) -> Iterator[Observation]:
     """One for each attempt: the first was the tournament's, beside other pairs; later ones ran alone."""
     for attempt in value.by_attempt:
         if math.isfinite(attempt.value) and attempt.value > 0:
-            error = _ERROR_OF_MEDIAN * (attempt.noise or 0.0) / math.sqrt(max(1, attempt.samples))
+            error = error_of_median(attempt.noise or 0.0, attempt.samples)
             yield Observation(pair=pair, value=attempt.value, alone=attempt.number > 1, error=error)
 
 

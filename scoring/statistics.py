@@ -6,6 +6,7 @@ node-days (mean 4 per 1000 node-days), from the published rates of large cluster
 Llama 3's 3.8, Imbue's 4.3, Lablup's 2.9 per 1000 node-days.
 """
 
+import hashlib
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -105,3 +106,64 @@ def median_interval(numbers: Sequence[float], confidence: float = 0.95) -> Bound
     while cut + 1 < count / 2 and 2 * bdtr(cut + 1, count, 0.5) <= 1 - confidence:
         cut += 1
     return Bounds(ordered[cut], middle, ordered[count - 1 - cut])
+
+
+# From an interquartile range to a normal distribution's sigma, and from that to a median's standard error.
+_ERROR_OF_MEDIAN = 1.2533 / 1.349
+_TWO_SIDED = 1.96  # standard errors of a normal distribution within which 95 % lie
+
+
+def error_of_median(noise: float, samples: int) -> float:
+    """The standard error of a median as a share of it, from the interquartile range (as a share) of so many samples."""
+    return _ERROR_OF_MEDIAN * noise / math.sqrt(max(1, samples))
+
+
+class Doubt(NamedTuple):
+    """How uncertain a figure or a ratio is: its standard error as a share, and the samples behind it."""
+
+    error: float
+    samples: int
+
+    @property
+    def margin(self) -> float:
+        """Half the width of its 95 % interval, as a share."""
+        return _TWO_SIDED * self.error
+
+    def hides(self, change: float) -> bool:
+        """Whether a change by that share would not show."""
+        return self.margin > change
+
+    def samples_to_see(self, change: float) -> int:
+        """How many samples like these would show it: the error falls with the root of their number."""
+        return math.ceil(self.samples * (self.margin / change) ** 2)
+
+
+def bootstrap_median(numbers: Sequence[float], seed: str, confidence: float = 0.95) -> Bounds:
+    """The median with its bootstrap interval (percentiles of resampled medians)."""
+    return _bootstrapped([numbers], seed, confidence)
+
+
+def bootstrap_ratio(numbers: Sequence[float], others: Sequence[float], seed: str, confidence: float = 0.95) -> Bounds:
+    """The ratio of two medians, each resampled on its own, with its bootstrap interval; the others' are above 0."""
+    if not min(others) > 0:
+        raise ValueError("a ratio is to numbers above 0")
+    return _bootstrapped([numbers, others], seed, confidence)
+
+
+_RESAMPLES = 2000
+
+
+def _bootstrapped(groups: Sequence[Sequence[float]], seed: str, confidence: float) -> Bounds:
+    """Percentiles of the first group's resampled medians over the second's. `seed` names what is resampled (the run and
+    the metric), so that the same evidence gives the same interval."""
+    import numpy as np
+
+    generator = np.random.default_rng(int.from_bytes(hashlib.sha256(seed.encode()).digest()[:8], "big"))
+    medians, points = [], []
+    for group in groups:
+        values = np.asarray(group, dtype=float)
+        medians.append(np.median(generator.choice(values, (_RESAMPLES, len(values))), axis=1))
+        points.append(float(np.median(values)))
+    ratios = medians[0] / medians[1] if len(groups) > 1 else medians[0]
+    low, high = np.quantile(ratios, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return Bounds(float(low), points[0] / points[1] if len(groups) > 1 else points[0], float(high))

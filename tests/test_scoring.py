@@ -540,6 +540,34 @@ def test_an_unknown_fabric_is_said_and_the_buyers_own_number_decides() -> None:
     assert any("the facts do not tell which fabric this is" in line for line in unseen.not_judged)
 
 
+def test_a_change_that_could_not_show_is_not_judged_and_what_would_show_it_is_said() -> None:
+    text = policy(
+        "{check: a, metric: memory.copy, each: accelerator, category: memory, statement: x,"
+        " layers: {baseline: {fail: 0.9}, peers: {effect: 0.9}}}"
+    )
+
+    def noisy(share: float, spread: float) -> Callable[[AnyRecord], AnyRecord]:
+        def change(record: AnyRecord) -> AnyRecord:
+            if not isinstance(record, Measurement) or record.metric != "memory.copy":
+                return record
+            samples = tuple(3000.0 * share * (1 + spread * (place - 9.5) / 9.5) for place in range(20))
+            return msgspec.structs.replace(record, samples=samples)
+
+        return change
+
+    def judged(share: float, spread: float) -> Finding:
+        header, records = make_run(nodes=1, accelerators=1, policy_text=text)
+        before = as_run(header, [noisy(1.0, spread)(record) for record in records])
+        return by(score_run(as_run(header, [noisy(share, spread)(record) for record in records]), baseline=before), "a")
+
+    assert [judged(share, 0.02).result for share in (1.0, 0.95, 0.85)] == ["pass", "pass", "fail"]
+    blind = judged(1.0, 0.8)
+    assert (blind.result, blind.reason) == ("not_measured", "no_power")
+    assert re.search(r"only a change of \d+.* would show, not one of 10 %: \d+ samples like these", blind.detail)
+    assert judged(0.88, 0.8).result == "not_measured", "noise is no fault"
+    assert judged(0.3, 0.8).result == "fail", "and what is beyond all noise is one"
+
+
 PEERS = Peers()
 
 

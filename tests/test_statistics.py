@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binom, chi2, gamma, poisson
+from scipy.stats import binom, bootstrap, chi2, gamma, poisson
 
 from hwlottery.scoring.goodput import (
     daly_interval_s,
@@ -17,8 +17,12 @@ from hwlottery.scoring.goodput import (
 )
 from hwlottery.scoring.statistics import (
     PRIOR_RATE,
+    Doubt,
+    bootstrap_median,
+    bootstrap_ratio,
     chance_of_a_failure,
     chance_of_showing,
+    error_of_median,
     lower_rate,
     median_interval,
     node_days_to_show,
@@ -159,3 +163,48 @@ def test_the_interval_of_a_median_is_the_narrowest_with_its_confidence(numbers: 
     cuts = [k for k in range(count // 2) if 2 * binom.cdf(k, count, 0.5) <= 0.05]
     cut = max(cuts, default=0)
     assert (found.low, found.high) == (ordered[cut], ordered[count - 1 - cut])
+
+
+@given(st.lists(st.floats(1, 100), min_size=2, max_size=60), st.text(max_size=5))
+def test_a_bootstrap_interval_is_the_same_each_time_and_holds_the_median(numbers: list[float], seed: str) -> None:
+    found = bootstrap_median(numbers, seed)
+    assert found == bootstrap_median(numbers, seed)
+    assert min(numbers) <= found.low <= found.high <= max(numbers)
+    assert found.point == pytest.approx(float(np.median(numbers)))
+    assert bootstrap_ratio(numbers, [2.0, 2.0], seed).point == pytest.approx(float(np.median(numbers)) / 2)
+
+
+def test_a_bootstrap_interval_is_that_of_scipy() -> None:
+    numbers = np.random.default_rng(1).normal(100, 5, 80)
+    ours = bootstrap_median(list(numbers), "run and metric")
+    theirs = bootstrap((numbers,), np.median, n_resamples=9999, method="percentile", rng=np.random.default_rng(2))
+    assert (ours.low, ours.high) == pytest.approx(tuple(theirs.confidence_interval), abs=0.3)
+
+
+def test_a_bootstrap_interval_of_a_ratio_keeps_its_word() -> None:
+    """Over 300 pairs of 40 samples with a true ratio of 0.9, the interval holds it in about 95 of 100."""
+    generator = np.random.default_rng(3)
+    held = 0
+    for trial in range(300):
+        now, before = generator.normal(90, 3, 40), generator.normal(100, 3, 40)
+        found = bootstrap_ratio(list(now), list(before), f"trial {trial}")
+        held += found.low <= 0.9 <= found.high
+    assert 0.92 <= held / 300 <= 0.995
+
+
+def test_the_error_of_a_median_is_that_of_many_medians() -> None:
+    generator = np.random.default_rng(4)
+    medians = [np.median(generator.normal(100, 4, 50)) for _ in range(4000)]
+    noise = 1.349 * 4 / 100
+    assert error_of_median(noise, 50) == pytest.approx(np.std(medians) / 100, rel=0.05)
+
+
+def test_what_a_doubt_hides_and_how_many_samples_would_show_it() -> None:
+    doubt = Doubt(error=0.10, samples=10)
+    assert doubt.margin == pytest.approx(0.196)
+    assert doubt.hides(0.10)
+    assert not doubt.hides(0.20)
+    assert doubt.samples_to_see(0.10) == 39
+    assert not Doubt(error=0.10 * (10 / 39) ** 0.5, samples=39).hides(0.10)
+    with pytest.raises(ValueError, match="above 0"):
+        bootstrap_ratio([1.0], [0.0], "x")
