@@ -8,6 +8,7 @@ from ..evidence import Metric, metric
 from ..evidence.records import Params
 from ..references import Accelerator, Fabric
 from .asking import wanted_values
+from .attempts import number_to_judge, other_attempts, that_decide
 from .composite import Shares
 from .derived import Figures
 from .fabrics import between_nodes, fabric_of
@@ -87,8 +88,8 @@ class Judge:
             return self._value_missing(check, finding, value)
         if value.value is not None and value.samples < check.samples_at_least:
             return self._too_few(check, finding, value)
-        number = _number_to_judge(check, described, value)
-        layers = _that_decide(list(self._layers(check, target, described, value, number)))
+        number = number_to_judge(check, described, value)
+        layers = that_decide(list(self._layers(check, target, described, value, number)))
         worst = min(layers, key=badness, default=None)
         if value.value is None and (worst is None or worst.result != "fail"):
             return self._value_missing(check, finding, value)
@@ -156,7 +157,7 @@ class Judge:
             yield by_maximum(number, best, fact, described)
         if layers.peers is not None:
             group = self._peers.of(check, target, value.params)
-            yield by_peers(number, layers.peers, group, described, others=_other_attempts(value, number))
+            yield by_peers(number, layers.peers, group, described, others=other_attempts(value, number))
         if layers.baseline is not None and self.baseline is not None:
             before = _before(self.baseline, described, target, value.params)
             doubt = doubt_of(value, before)
@@ -204,39 +205,6 @@ class Judge:
         """Whether an earlier attempt would have warned or failed, were it the last, or been an outlier."""
         judged = self._layers(check, target, described, value, number)
         return any(one.outlier or one.result in ("warn", "fail") for one in judged)
-
-
-def _other_attempts(value: Value, number: float) -> list[float]:
-    """The values of all attempts but one that has this number."""
-    numbers = [*value.earlier] if value.value is None else [*value.earlier, value.value]
-    if number in numbers:
-        numbers.remove(number)
-    return numbers
-
-
-def _number_to_judge(check: Check, described: Metric, value: Value) -> float:
-    """The last attempt's value; the worst of all attempts where a fault seen once is not undone by a retest."""
-    numbers = [*value.earlier] if value.value is None else [value.value, *value.earlier]
-    if not check.any_attempt:
-        return numbers[0]
-    return min(numbers) if described.better == "higher" else max(numbers)
-
-
-def _that_decide(layers: list[Judged]) -> list[Judged]:
-    """Layers that could say nothing step back behind one that could, and stay as a remark.
-
-    Without a reference the buyer's own number decides; peers without power block only where no absolute layer passed.
-    """
-    if not any(one.reason for one in layers):
-        return layers
-    absolute = any(one.layer in ("contract", "reference") and one.result in ("pass", "warn") for one in layers)
-    own_number = any(one.layer == "contract" and one.result != "not_measured" for one in layers)
-    return [
-        msgspec.structs.replace(one, result="pass", reason="", detail="", not_judged=one.detail)
-        if (one.reason == "no_power" and absolute) or (one.reason == "no_reference" and own_number)
-        else one
-        for one in layers
-    ]
 
 
 def _with_remarks(detail: str, layers: list[Judged]) -> str:
