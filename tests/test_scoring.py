@@ -471,11 +471,16 @@ def test_what_rests_on_too_few_samples_decides_nothing() -> None:
 
 
 def test_the_contract_judges_by_its_own_numbers() -> None:
-    healthy = verdict_of(nodes=16, policy="contract", change=with_samples)
-    assert [f"{f.check} {f.subject} {f.detail}" for f in healthy.findings if f.result == "fail"] == []
-    assert by(healthy, "node.count").result == "pass"
-    assert healthy.verdict == "GO", healthy.reasons
-    three = verdict_of(nodes=3, policy="contract", change=with_samples)
+    slow = verdict_of(nodes=16, policy="contract", change=with_samples)
+    assert {f.check: f.layer for f in slow.findings if f.result == "fail"} == {"all_reduce.across_nodes": "contract"}
+    assert slow.verdict == "NO_GO"
+    change = "{check: all_reduce.across_nodes, layers: {contract: {at_least: 100}}}"
+    slower = f"name: mine\nextends: contract\nchecks: [{change}]"
+    text = f"{load_policy('contract').text}\n---\n{slower}\n"
+    fits = verdict_of(nodes=16, policy_text=text, change=with_samples)
+    assert [f.check for f in fits.findings if f.result == "fail"] == []
+    assert (by(fits, "node.count").result, fits.verdict) == ("pass", "GO"), fits.reasons
+    three = verdict_of(nodes=3, policy_text=text, change=with_samples)
     assert by(three, "node.count").result == "fail"
 
 
