@@ -51,7 +51,9 @@ def test_score_judges_by_the_users_file_and_says_so_by_its_hash(run: Path, tmp_p
     assert (run / "verdict.json").read_bytes() == kept, "it is no judgement of the run by its own documents"
     code, _ = answer("report", run, "--references", own, "-o", tmp_path / "page.html")
     assert code == 0
-    assert "9,000" in (tmp_path / "page.html").read_text()
+    page = (tmp_path / "page.html").read_text()
+    assert "9,000" in page
+    assert f"with references of ours.yaml (<code>{verdict['references']['sha256'][:12]}" in page
 
 
 def test_explain_shows_a_users_reference_and_a_fabric_of_ours(tmp_path: Path) -> None:
