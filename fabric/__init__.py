@@ -6,6 +6,7 @@ for a retest is the rule that blames, and neither learns anything of the other.
 
 from .blame import Blame, Culprit, Undecided, blame
 from .capability import Capability
+from .domains import LevelName, domains_of, level_of
 from .levels import Level, Levels, Observation, Pair, Thresholds, levels_of, pair_of
 from .rails import blame_of_rails, node_and_rail, places_of, rail_subject
 from .repeats import controls, retests_of_parts, wanted_retests
@@ -17,6 +18,7 @@ __all__ = [
     "Capability",
     "Culprit",
     "Level",
+    "LevelName",
     "Levels",
     "Observation",
     "Pair",
@@ -25,6 +27,8 @@ __all__ = [
     "blame",
     "blame_of_rails",
     "controls",
+    "domains_of",
+    "level_of",
     "levels_of",
     "node_and_rail",
     "pair_of",

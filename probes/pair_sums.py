@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..cluster import RankContext
-from ..evidence import AnyReading, Reading, reading
+from ..evidence import AnyReading, Observed, Reading, reading
+from .collective_settings import settings_in_force
 from .reduction import make_reduction, timed_iterations
 
 BUSBW, SKEW, WRONG, LATENCY, STALLS = (
@@ -20,6 +21,7 @@ BUSBW, SKEW, WRONG, LATENCY, STALLS = (
 # TCP waits 0.2 s at least before it sends a lost last packet again (Linux, TCP_RTO_MIN); RDMA NICs wait as long or
 # longer by default. No healthy small message takes that long.
 STALL_S = 0.1
+_OF_A_PAIR = ("algorithm", "network", "gpudirect")
 
 
 def reduce_together(context: RankContext, params: dict[str, Any]) -> list[AnyReading]:
@@ -39,7 +41,18 @@ def reduce_together(context: RankContext, params: dict[str, Any]) -> list[AnyRea
     usual = statistics.median(slowest)
     stalls = sum(seconds > usual + STALL_S for seconds in slowest)
     readings += _told(params, small, {LATENCY: slowest, STALLS: [stalls], WRONG: wrong})
-    return readings if context.rank == 0 else []
+    told = _of_the_library(context, params)
+    return [*(readings if context.rank == 0 else []), *told]
+
+
+def _of_the_library(context: RankContext, params: dict[str, Any]) -> Iterator[Observed]:
+    """What the library says of itself: of a pair its first rank, of the whole cluster each rank of its own part."""
+    settings = settings_in_force()
+    if params["tell"] == "each":
+        yield from (Observed(subject=context.subject, key=f"fabric.{key}", value=v) for key, v in settings.items())
+    elif context.rank == 0:
+        of = {key: value for key, value in settings.items() if key in _OF_A_PAIR}
+        yield from (Observed(subject=params["subject"], key=f"pairs.{key}", value=v) for key, v in of.items())
 
 
 def _timed(

@@ -84,6 +84,8 @@ class Rails:
         if len(nodes) >= 2:
             campaign = _Campaign(nodes, cluster.device, settings)
             yield from campaign.neighbours()
+            if len(nodes) == 2:
+                yield from campaign.once_more()
             yield from campaign.retests()
 
 
@@ -108,13 +110,21 @@ class _Campaign:
                 for places, outcome in zip(pairs, outcomes, strict=True):
                     self._learn(places, outcome, alone=False)
 
+    def once_more(self) -> Plan:
+        """Each rail again, alone: of two nodes it has no second partner, and one sample proves nothing."""
+        for places in [one.pair for one in self.seen]:
+            yield from self._alone(places)
+
     def retests(self) -> Plan:
         """Suspects, what would settle a doubt, and a few good rails to compare with: each alone on the fabric."""
         while wanted := self._wanted():
             for places in wanted:
-                self.tried[places] += 1
-                (outcome,) = yield self._round([places])
-                self._learn(places, outcome, alone=True)
+                yield from self._alone(places)
+
+    def _alone(self, places: Pair) -> Plan:
+        self.tried[places] += 1
+        (outcome,) = yield self._round([places])
+        self._learn(places, outcome, alone=True)
 
     def _meetings(self) -> Iterator[list[Pair]]:
         """Of each round of the ring all rails, at once or one after another."""

@@ -6,13 +6,14 @@ from typing import Any
 
 from .files import ROOT, Found, Unreadable
 from .identity import identity_text
-from .nvml import Nvml, as_text
+from .nvml import NOT_SUPPORTED, Nvml, as_text
 from .pci import numa_node
 
 _CLOCK_SM, _CLOCK_MEMORY = 1, 2  # NVML_CLOCK_SM, NVML_CLOCK_MEM
 _UNCORRECTED, _AGGREGATE = 1, 1  # NVML_MEMORY_ERROR_TYPE_UNCORRECTED, NVML_AGGREGATE_ECC
 _MOST_NVLINKS = 36  # NVML_NVLINK_MAX_LINKS
-_NO_SUCH_LINK = ("NVML: Not Supported", "NVML: Invalid Argument")
+_NO_SUCH_LINK = (NOT_SUPPORTED, "NVML: Invalid Argument")
+_NO_FABRIC, _FABRIC_COMPLETED = 0, 3  # NVML_GPU_FABRIC_STATE_NOT_SUPPORTED, NVML_GPU_FABRIC_STATE_COMPLETED
 _COMPUTE_MODES = {0: "default", 1: "exclusive thread", 2: "prohibited", 3: "exclusive process"}
 
 # key, function, its further arguments, what to make of its answer
@@ -83,10 +84,25 @@ def gpu_facts(nvml: Nvml, index: int, own_pids: Collection[int], root: Path = RO
     found = {key: _converted(nvml.gpu(index, function, *more), make) for key, function, more, make in _ASKED}
     address = nvml.pci(index)
     found["accelerator.pci"] = address
+    found["accelerator.nvlink_domain"] = nvlink_domain(nvml, index)
     links = nvlinks(nvml, index)
     found["accelerator.nvlinks"] = links if isinstance(links, Unreadable) else len(links)
     found["accelerator.numa_node"] = address if isinstance(address, Unreadable) else numa_node(address, root)
     return found | foreign_processes(nvml.gpu(index, "nvmlDeviceGetComputeRunningProcesses"), own_pids)
+
+
+def nvlink_domain(nvml: Nvml, index: int) -> Found:
+    """Which GPUs it reaches by NVLink beyond its own node: CLUSTER_UUID.CLIQUE of the fabric that its NVLink switches
+    make (GB200 NVL72). Empty where it is in none: that is no failure to read it."""
+    fabric = nvml.fabric(index)
+    if isinstance(fabric, Unreadable):
+        return "" if fabric.why == NOT_SUPPORTED else fabric
+    if fabric.state == _NO_FABRIC:
+        return ""
+    if fabric.state != _FABRIC_COMPLETED or fabric.status:
+        return Unreadable(f"its NVLink fabric is not ready: state {fabric.state}, status {fabric.status}")
+    uuid = bytes(fabric.clusterUuid)
+    return f"{uuid.hex()}.{fabric.cliqueId}" if any(uuid) else ""
 
 
 def nvlinks(nvml: Nvml, index: int) -> list[bool] | Unreadable:

@@ -33,6 +33,9 @@ REASONS = {
 }
 
 
+NOT_SUPPORTED = "NVML: Not Supported"
+
+
 class Nvml:
     """An open NVML, showing the GPUs that CUDA would show: rank 0's GPU is index 0 here.
 
@@ -72,6 +75,15 @@ class Nvml:
     def uuid(self, index: int) -> str | Unreadable:
         """GPU-xxxxxxxx-…"""
         return as_text(self.gpu(index, "nvmlDeviceGetUUID"))
+
+    def fabric(self, index: int) -> Any:
+        """The GPU's place in an NVLink fabric of several nodes (c_nvmlGpuFabricInfoV_t), or Unreadable."""
+        make = getattr(self.library, "c_nvmlGpuFabricInfoV_t", None)
+        if make is None:
+            return Unreadable("this nvidia-ml-py has no c_nvmlGpuFabricInfoV_t")
+        info = make()
+        answer = self.gpu(index, "nvmlDeviceGetGpuFabricInfoV", info)
+        return answer if isinstance(answer, Unreadable) else info
 
     def pci(self, index: int) -> str | Unreadable:
         """The GPU's address as /sys has it: 0000:18:00.0."""

@@ -95,6 +95,7 @@ class FakeLibrary:
     """NVML as nvidia-ml-py shows it, with two H100s; what is not set answers "Not Supported"."""
 
     NVMLError = pynvml.NVMLError
+    c_nvmlGpuFabricInfoV_t = pynvml.c_nvmlGpuFabricInfoV_t  # noqa: N815  # NVML's own name
 
     def __init__(self, **answers: object) -> None:
         self.answers = {
@@ -625,3 +626,38 @@ def test_looking_around_here_gives_each_wanted_key_once_as_a_value_or_with_a_rea
     assert {parse_subject(item.subject).node for item in readings} == {"n01"}
     empty = ("", "unknown", "n/a", "none", "-1")
     assert not [item for item in readings if str(item.value).lower() in empty and item.key != "access.container_signs"]
+
+
+CLUSTER = bytes(range(16))
+
+
+def in_fabric(**fields):
+    """nvmlDeviceGetGpuFabricInfoV fills the structure that it is given."""
+
+    def fill(_handle, info):
+        assert info.version == pynvml.nvmlGpuFabricInfo_v2
+        for name, value in ({"state": pynvml.NVML_GPU_FABRIC_STATE_COMPLETED, "status": 0} | fields).items():
+            setattr(info, name, (type(info.clusterUuid))(*value) if name == "clusterUuid" else value)
+
+    return FakeLibrary(nvmlDeviceGetGpuFabricInfoV=fill)
+
+
+@pytest.mark.parametrize(
+    ("library", "domain"),
+    [
+        (in_fabric(clusterUuid=CLUSTER, cliqueId=7), f"{CLUSTER.hex()}.7"),
+        (in_fabric(clusterUuid=bytes(16), cliqueId=0), ""),  # the NVSwitches of one node
+        (in_fabric(state=pynvml.NVML_GPU_FABRIC_STATE_NOT_SUPPORTED), ""),
+        (FakeLibrary(), ""),
+    ],
+)
+def test_the_nvlink_domain_is_that_of_the_fabric_and_empty_where_there_is_none(library, domain):
+    assert gpu_facts(Nvml(library, (0,)), 0, set())["accelerator.nvlink_domain"] == domain
+
+
+@pytest.mark.parametrize("fields", [{"state": pynvml.NVML_GPU_FABRIC_STATE_IN_PROGRESS}, {"status": 999}])
+def test_a_fabric_that_is_not_ready_is_no_answer(fields):
+    found = gpu_facts(Nvml(in_fabric(clusterUuid=CLUSTER, cliqueId=7, **fields), (0,)), 0, set())
+    assert "not ready" in found["accelerator.nvlink_domain"].why
+    lost = FakeLibrary(nvmlDeviceGetGpuFabricInfoV=pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST))
+    assert "lost" in gpu_facts(Nvml(lost, (0,)), 0, set())["accelerator.nvlink_domain"].why

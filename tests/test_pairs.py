@@ -10,13 +10,13 @@ import pytest
 from plans import Answer, at_speed, cluster_of, driven
 
 from hwlottery.cluster import Cluster, Finished, Joining, Outcome, Raised, TimedOut, Trial, WorkerLost
-from hwlottery.evidence import Missing, Reading, parse_subject, reading
+from hwlottery.evidence import Missing, Observed, Reading, parse_subject, reading
 from hwlottery.probes.by_hand import gang, values_of
 from hwlottery.probes.pairs import Pairs, PairsSettings
 from hwlottery.probes.profiles import load_profile
 from hwlottery.runner.preview import preview
 
-SMALL = PairsSettings(sizes_kib=(8, 64), warm_ups=1, iterations=4, latency_iterations=3)
+SMALL = PairsSettings(sizes_kib=(8, 64), warm_ups=1, iterations=4, latency_iterations=3, lone_pairs=0)
 
 
 def tournament(cluster: Cluster, settings: PairsSettings, answer: Answer) -> list[list[Trial]]:
@@ -203,6 +203,10 @@ def test_two_ranks_of_two_nodes_bring_what_was_announced_and_sum_right() -> None
         assert set(by_metric["all_reduce.wrong_elements"].samples) == {0.0}
         assert all(one > 0 for one in by_metric["all_reduce.busbw"].samples)
         assert all(0 < one < 1 for one in by_metric["all_reduce.latency"].samples)
+    pair, whole = ([each for each in readings if isinstance(each, Observed)] for readings in brought)
+    assert {(each.subject, each.key, each.value) for each in pair} >= {("n00~n01", "pairs.algorithm", "ring")}
+    assert {each.subject for each in whole} == {"n00/slot0", "n01/slot0"}, "each rank tells of its own part"
+    assert {each.value for each in whole if each.key == "fabric.backend"} == {"gloo"}
 
 
 def test_only_accelerators_ask_nccl_for_its_settings() -> None:

@@ -127,6 +127,13 @@ def test_two_slow_neighbours_are_told_from_their_links_by_others_on_their_own_ra
     assert [subject for subject in beyond if "n02" in subject and subject.endswith("/rail1")]
 
 
+def test_of_two_nodes_every_rail_is_measured_again_alone() -> None:
+    rounds = rounds_of(cluster_of(2, ranks=3), answer=speeds({}))
+    assert len(rounds[0]) == 3
+    assert all(len(trials) == 1 for trials in rounds[1:])
+    assert set(again(rounds)) == {f"n00~n01/rail{rail}" for rail in range(3)}
+
+
 def test_retests_are_limited() -> None:
     few = dataclasses.replace(SMALL, most_retests=3)
     assert again(rounds_of(cluster_of(6), few, speeds({"n04/rail0": 0.5}))).total() == 3
