@@ -8,7 +8,10 @@ import msgspec
 
 from ..evidence import Promised, RunHeader, metric
 from ..references import Accelerator
+from .concurrency import concurrency_kept
 from .facts import Facts
+from .line_rate import rail_line_rate
+from .scope import nodes_of
 from .values import Value, Values, params_key
 from .words import counted, figure
 
@@ -158,11 +161,35 @@ def _without_value(value: Value, reason: str, detail: str) -> Value:
     return msgspec.structs.replace(value, value=None, reason=reason, detail=detail, earlier=())
 
 
+def _share_of_line(figures: Figures, subject: str) -> list[Value]:
+    """A rail's bandwidth over the line rate of its NICs, those of the slower end."""
+    nodes = [node for name in nodes_of(subject) if (node := figures.node(name))]
+    lines = [rail_line_rate(figures.facts, node) for node in nodes]
+    known = [line for line in lines if line]
+    line = min(known) if len(known) == len(lines) == 2 else None
+    return [_over_line(value, line) for value in figures.of("rail.busbw", subject)]
+
+
+def _over_line(value: Value, line: float | None) -> Value:
+    if value.value is None:
+        return value
+    if line is None:
+        return _without_value(value, "no_reference", "the line rate is not known: no RDMA port was seen up")
+    share = value.value / line
+    most = metric("rail.line_share").possible
+    if not most.holds(share):
+        told = f"{figure(value.value, 'GB/s')} is more than a line of {figure(line, 'GB/s')} carries"
+        return _without_value(value, "parse_error", told)
+    return msgspec.structs.replace(value, value=share, earlier=tuple(one / line for one in value.earlier))
+
+
 # A burn-in trains in bf16 unless its params say otherwise.
 _DERIVE: dict[str, Callable[[Figures, str], list[Value]]] = {
     "matmul.mfu": _over_peak("matmul.tflops", "bf16"),
     "burn_in.mfu": _over_peak("burn_in.model_tflops", "bf16"),
     "matmul.spread": _spread,
+    "rail.line_share": _share_of_line,
+    "fabric.concurrency_kept": concurrency_kept,
     "burn_in.straggler_loss": _straggler_loss,
 }
 DERIVABLE = frozenset(_DERIVE)

@@ -28,6 +28,10 @@ _RULES = {
     "pairs.links": "A pair of two nodes that do well with others is as fast as they are.",
     "pairs.stalls": "Small messages between nodes do not wait for a retransmission.",
     "pairs.exact": "Every element of every sum of two nodes is right.",
+    "pairs.line_rate": "No pair reaches more than its NICs can carry: that would be no figure of the wire.",
+    "rails.wire": "Each NIC of each node reaches its share of the line rate, and what good rails reach.",
+    "rails.exact": "Every element of every sum over a rail is right.",
+    "fabric.network": "Nodes talk by RDMA where they have it, straight from the accelerators' memory.",
 }
 
 

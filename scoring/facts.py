@@ -17,6 +17,7 @@ class Facts:
     def __init__(self, run: Run) -> None:
         self._on_node: dict[str, dict[str, dict[str, Scalar]]] = {}
         self._by_key: dict[tuple[str, str], Scalar] = {(fact.subject, fact.key): fact.value for fact in run.facts}
+        self._of_parts: dict[tuple[str, str], dict[str, Scalar]] | None = None
         self._tiers = _recorded_tiers(run, self)
         self._kinds: dict[str, Accelerator | None] = {}
         self.references = references_of(run.header.references)
@@ -24,6 +25,16 @@ class Facts:
     def get(self, subject: str, key: str) -> Scalar | None:
         """The value, or None where it was not seen."""
         return self._by_key.get((subject, key))
+
+    def of_parts(self, node: str, key: str) -> dict[str, Scalar]:
+        """The values of a fact on the parts of a node (its accelerators, NICs, ...), by their subject."""
+        if self._of_parts is None:
+            self._of_parts = {}
+            for (subject, name), value in self._by_key.items():
+                owner, part, _ = subject.partition("/")
+                if part:
+                    self._of_parts.setdefault((owner, name), {})[subject] = value
+        return self._of_parts.get((node, key), {})
 
     def why_not(self, subject: str, key: str) -> str | None:
         """Why a fact could not be read, or None where nobody said."""

@@ -19,11 +19,13 @@ from .happenings import Happenings
 from .layers import Comparison, Judged, by_baseline, by_contract, by_maximum, by_reference, comparison
 from .maxima import maximum_of
 from .pair_checks import PAIR_RULES, judge_pairs
-from .pair_exactness import judge_exactness
+from .pair_exactness import EXACT_RULES, judge_exactness
+from .pair_line_rate import judge_line_rate
 from .pair_stalls import judge_stalls
 from .peer_groups import PeerGroups
 from .peers import by_peers
 from .policy_model import Check
+from .rail_checks import judge_rails
 from .rule_checks import judge_rule
 from .scope import Target, nodes_of, targets
 from .values import ParamsKey, Value, doubt_of, params_key
@@ -53,7 +55,11 @@ class Judge:
             yield from judge_pairs(check, scope, self.figures, self.happenings)
         elif check.rule == "pairs.stalls":
             yield from judge_stalls(check, scope, self.figures, self.happenings)
-        elif check.rule == "pairs.exact":
+        elif check.rule == "rails.wire":
+            yield from judge_rails(check, scope, self.figures, self.happenings)
+        elif check.rule == "pairs.line_rate":
+            yield from judge_line_rate(check, scope, self.figures)
+        elif check.rule in EXACT_RULES:
             yield from judge_exactness(check, scope, self.figures, self.happenings)
         elif check.rule is not None:
             yield from (judge_rule(check, target, self.figures, self.happenings) for target in scope)

@@ -5,12 +5,12 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from ..evidence.records import Params
-from ..fabric import Culprit, Pair, Undecided
+from ..fabric import Culprit, LevelName, Pair, Undecided, level_of, pair_of
 from .derived import Figures
-from .findings import INTERMITTENT, new_finding
+from .findings import INTERMITTENT, badness, new_finding
 from .happenings import Happenings
 from .joined import members
-from .pairs import BUSBW, PairFigures, pair_figures
+from .pairs import BUSBW, PairFigures, nvlink_domains, pair_figures, pair_levels
 from .policy_model import Check, RuleName
 from .rules import RULES
 from .scope import Target
@@ -19,6 +19,7 @@ from .words import counted, figure, percent, several
 
 PAIR_RULES: tuple[RuleName, ...] = ("pairs.nodes", "pairs.links")
 MOST_TRIALS = 20
+_ON = {"": "", "domain": " within a domain", "between": " between domains"}
 
 
 def judge_pairs(check: Check, scope: list[Target], figures: Figures, happenings: Happenings) -> Iterator[Finding]:
@@ -27,13 +28,21 @@ def judge_pairs(check: Check, scope: list[Target], figures: Figures, happenings:
     Where nodes joined an accepted run, each part has pairs of its own. A node is what the worst figures of any part
     show; a part that could not tell takes nothing from one that could.
     """
-    cases = [_Case(check, figures, happenings, epoch) for epoch in range(len(figures.header.joins) + 1)]
+    epochs, levels = range(len(figures.header.joins) + 1), pair_levels(figures)
+    cases = [_Case(check, figures, happenings, epoch, level) for epoch in epochs for level in levels]
     for target in scope:
         if check.rule == "pairs.nodes":
-            told = [case.of_node(target) for case in cases if target.subject in case.members]
+            told = [found for epoch in epochs for found in _on_levels(target, [c for c in cases if c.epoch == epoch])]
             yield min(told, key=lambda finding: _WEIGHTIEST.index(finding.result))
         else:
             yield from _of_all_links(target, cases)
+
+
+def _on_levels(target: Target, cases: list["_Case"]) -> Iterator[Finding]:
+    """The worst of what the levels of the fabric say of a node, in one part of a run that it belongs to."""
+    own = [case for case in cases if target.subject in case.members]
+    found = [case.of_node(target) for case in own if len(own) == 1 or case.others(target.subject)]
+    yield from [min(found, key=badness)] if found else [case.of_node(target) for case in own[:1]]
 
 
 _WEIGHTIEST: tuple[Result, ...] = ("fail", "warn", "pass", "not_measured")
@@ -48,11 +57,16 @@ def _of_all_links(target: Target, cases: list["_Case"]) -> Iterator[Finding]:
 
 
 class _Case:
-    def __init__(self, check: Check, figures: Figures, happenings: Happenings, epoch: int = 0) -> None:
+    def __init__(
+        self, check: Check, figures: Figures, happenings: Happenings, epoch: int, level: LevelName
+    ) -> None:  # fmt: skip
         self.check = check
         self.figures = figures
         self.members = members(figures.header, epoch)
-        self.pairs: PairFigures = pair_figures(figures, check, epoch)
+        self.epoch = epoch
+        self.level = level
+        self.domains = nvlink_domains(figures)
+        self.pairs: PairFigures = pair_figures(figures, check, epoch, level)
         blame = self.pairs.blame
         self.blame = blame
         self.culprits = {one.node: one for one in blame.nodes if one.node} if blame else {}
@@ -63,7 +77,9 @@ class _Case:
         self.here = {name for name in names if responds(name, figures, happenings).result != "fail"}
         least = 1 - (blame.levels.thresholds.effect if blame else 0.0)
         self.least = least
-        self.expected = f"at least {percent(least)} of the {figure(self.pairs.ceiling(), 'GB/s')} of good pairs"
+        self.expected = (
+            f"at least {percent(least)} of the {figure(self.pairs.ceiling(), 'GB/s')} of good pairs{_ON[level]}"
+        )
 
     # --- nodes -----------------------------------------------------------------------------------------------
 
@@ -83,6 +99,11 @@ class _Case:
             return self._not_measured(target, "undecided", "it met slow partners only")
         return self._well(target)
 
+    def others(self, node: str) -> set[str]:
+        """The nodes that are there and with which this one is a pair on this level."""
+        here = self.here - {node}
+        return {other for other in here if level_of(pair_of(node, other), self.domains) == self.level}
+
     def _gap(self, node: str) -> str:
         """Why too little is known of a node; empty where it is enough. Partners that are gone are not its fault."""
         gone = self.missing_of.get(node, ())
@@ -90,7 +111,7 @@ class _Case:
         if pair is not None:
             return f"{self._subject(pair)}: {self.pairs.missing[pair]}"
         met = self.met_of.get(node, [])
-        wanted = max(1, min(self.check.partners_at_least, len(self.here - {node})))
+        wanted = max(1, min(self.check.partners_at_least, len(self.others(node))))
         if len(met) < wanted:
             return f"measured with {counted(len(met), 'partner')}, {wanted} are wanted"
         return ""

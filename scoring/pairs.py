@@ -7,7 +7,18 @@ import msgspec
 from msgspec import Struct
 
 from ..evidence import Run
-from ..fabric import Blame, Observation, Pair, Thresholds, blame, levels_of, pair_of
+from ..fabric import (
+    Blame,
+    LevelName,
+    Observation,
+    Pair,
+    Thresholds,
+    blame,
+    domains_of,
+    level_of,
+    levels_of,
+    pair_of,
+)
 from .asking import asked
 from .derived import Figures
 from .facts import Facts
@@ -47,27 +58,45 @@ class PairFigures(Struct, frozen=True, kw_only=True):
         return tuple(dict.fromkeys(trial for pair in pairs for trial in self.trials.get(pair, ())))
 
 
-def pair_figures(figures: Figures, check: Check, epoch: int = 0) -> PairFigures:
-    """The pairs' bandwidths that a check asks for, and what the min-model says of them.
+def nvlink_domains(figures: Figures) -> dict[str, str]:
+    """Each promised node that shares its NVLink domain with another, with the domain's name."""
+    said: dict[str, list[str | None]] = {}
+    for node in figures.header.promised:
+        told = [figures.facts.get(f"{node.node}/{rank}", "accelerator.nvlink_domain") for rank in node.ranks]
+        said[node.node] = [one if isinstance(one, str) and one else None for one in told]
+    return domains_of(said)
+
+
+def pair_levels(figures: Figures) -> list[LevelName]:
+    """The levels of the fabric on which pairs were planned or recorded; one without a name where there are no
+    domains."""
+    domains = nvlink_domains(figures)
+    return sorted({level_of(pair, domains) for pair in pair_subjects(figures, BUSBW)}) or [""]
+
+
+def pair_figures(figures: Figures, check: Check, epoch: int = 0, level: LevelName = "") -> PairFigures:
+    """The bandwidths that a check asks for of the pairs on one level, and what the min-model says of them.
 
     Of one epoch (joined.epoch_of): what pairs did on another day, under another load, is no measure for these.
     """
-    thresholds = _thresholds(check.layers.peers)
-    key = ("pairs", repr(check.where), thresholds, epoch)
+    thresholds = thresholds_of(check.layers.peers)
+    key = ("pairs", repr(check.where), thresholds, epoch, level)
     if key not in figures.shared:
-        figures.shared[key] = _pair_figures(figures, check, thresholds, epoch)
+        figures.shared[key] = _pair_figures(figures, check, thresholds, epoch, level)
     found: PairFigures = figures.shared[key]
     return found
 
 
-def _pair_figures(figures: Figures, check: Check, thresholds: Thresholds, epoch: int) -> PairFigures:
-    values = _values(figures, check, BUSBW)
+def _pair_figures(figures: Figures, check: Check, thresholds: Thresholds, epoch: int, level: LevelName) -> PairFigures:
+    domains = nvlink_domains(figures)
+    asked_for = _values(figures, check, BUSBW)
+    values = {pair: found for pair, found in asked_for.items() if level_of(pair, domains) == level}
     if figures.header.joins:
         values = {pair: [one for one in found if _epoch(figures, one) == epoch] for pair, found in values.items()}
         values = {pair: found for pair, found in values.items() if found}
     size = max((int(value.params["bytes"]) for found in values.values() for value in found), default=0)
     at_size = {pair: [v for v in found if v.params["bytes"] == size] for pair, found in values.items()}
-    seen = [one for pair, found in at_size.items() for value in found for one in _observations(pair, value)]
+    seen = [one for pair, found in at_size.items() for value in found for one in observations_of(pair, value)]
     levels = levels_of(seen, thresholds)
     return PairFigures(
         bytes=size,
@@ -75,20 +104,22 @@ def _pair_figures(figures: Figures, check: Check, thresholds: Thresholds, epoch:
         seen=tuple(seen),
         subjects=pair_subjects(figures, BUSBW),
         trials={pair: tuple(t for value in found for t in reversed(value.trials)) for pair, found in at_size.items()},
-        missing={pair: why for pair, found in at_size.items() if (why := _why_missing(found)) is not None},
+        missing={pair: why for pair, found in at_size.items() if (why := why_missing(found)) is not None},
     )
 
 
 def pairs_of(run: Run) -> PairFigures:
     """The same of a run alone, of what was measured last, by the run's own policy; by the rule's defaults where that
-    policy cannot be read or asks nothing of pairs."""
+    policy cannot be read or asks nothing of pairs. Where there are NVLink domains, of the pairs between them."""
     of_pairs = msgspec.structs.replace(
         run,
         measurements=[one for one in run.measurements if one.metric == BUSBW],
         not_measured=[one for one in run.not_measured if one.metric == BUSBW],
     )
     figures = Figures(run.header, Values(of_pairs), Facts(of_pairs))
-    return pair_figures(figures, _check_of(run), epoch=len(run.header.joins))
+    levels = pair_levels(figures)
+    level: LevelName = "between" if "between" in levels else levels[0]
+    return pair_figures(figures, _check_of(run), len(run.header.joins), level)
 
 
 def _check_of(run: Run) -> Check:
@@ -100,7 +131,8 @@ def _check_of(run: Run) -> Check:
     return next((check for check in checks if check.rule == _RULE), default)
 
 
-def _thresholds(peers: Peers | None) -> Thresholds:
+def thresholds_of(peers: Peers | None) -> Thresholds:
+    """The smallest effect that matters and the sigmas that a check asks for."""
     return Thresholds() if peers is None else Thresholds(effect=min(peers.effect, 0.49), sigmas=peers.sigmas)
 
 
@@ -132,7 +164,7 @@ def _has_size(value: Value) -> bool:
     return isinstance(size, int) and not isinstance(size, bool) and size > 0
 
 
-def _observations(pair: Pair, value: Value) -> Iterator[Observation]:
+def observations_of(pair: Pair, value: Value) -> Iterator[Observation]:
     """One for each attempt: the first was the tournament's, beside other pairs; later ones ran alone."""
     for attempt in value.by_attempt:
         if math.isfinite(attempt.value) and attempt.value > 0:
@@ -140,7 +172,7 @@ def _observations(pair: Pair, value: Value) -> Iterator[Observation]:
             yield Observation(pair=pair, value=attempt.value, alone=attempt.number > 1, error=error)
 
 
-def _why_missing(found: list[Value]) -> str | None:
+def why_missing(found: list[Value]) -> str | None:
     """Why a pair's last attempt has no value; None where it has."""
     if not found:
         return "no value at this size"

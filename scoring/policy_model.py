@@ -25,7 +25,8 @@ Each = Literal["cluster", "node", "accelerator", "numa", "filesystem", "pair"]
 Severity = Literal["required", "warn"]
 RuleName = Literal[
     "evidence.complete", "node.responds", "node.accelerators", "health.events", "run.length",
-    "pairs.nodes", "pairs.links", "pairs.exact", "pairs.stalls", "node.count", "reliability.mtbf",
+    "pairs.nodes", "pairs.links", "pairs.exact", "pairs.stalls", "pairs.line_rate", "rails.wire", "rails.exact",
+    "fabric.network", "node.count", "reliability.mtbf",
 ]  # fmt: skip
 Text = Annotated[str, Field(max_length=1000)]
 Name = Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[a-z0-9][a-z0-9_.-]*$")]
@@ -59,6 +60,10 @@ _EACH_OF_RULE: dict[RuleName, Each] = {
     "pairs.stalls": "node",
     "node.count": "cluster",
     "reliability.mtbf": "cluster",
+    "pairs.line_rate": "cluster",
+    "rails.wire": "cluster",
+    "rails.exact": "cluster",
+    "fabric.network": "node",
 }
 # Rules that give a figure, which the check's contract is for.
 FIGURE_OF_RULE: dict[RuleName, str] = {"run.length": "HOURS", "node.count": "NODES", "reliability.mtbf": "NODE-DAYS"}
@@ -70,6 +75,8 @@ SPEED_KINDS = ("matmul", "all_reduce", "burn_in")
 def _layers_of_rule(rule: RuleName | None) -> tuple[str, ...]:
     if rule in ("pairs.nodes", "pairs.links"):
         return ("peers",)
+    if rule == "rails.wire":
+        return ("contract", "peers")
     return ("contract",) if rule in FIGURE_OF_RULE else ()
 
 

@@ -7,6 +7,7 @@ from msgspec import Struct
 from .defects import defects
 from .derived import Figures
 from .happenings import SILENCE, Happenings
+from .line_rate import rdma_ports
 from .policy_model import RuleName
 from .reliability import shortest_look
 from .verdict import Result
@@ -110,6 +111,28 @@ def _node_count(_subject: str, _figures: Figures, happenings: Happenings) -> Rul
     return Ruled(result="pass", observed="", expected="", number=float(joined), unit="nodes")
 
 
+def _fabric_network(name: str, figures: Figures, _happenings: Happenings) -> Ruled:
+    """Fails where NCCL talks over sockets although an RDMA port is up; warns where it goes round by host memory."""
+    node, facts = figures.node(name), figures.facts
+    expected = "RDMA where there is any, straight from the accelerators' memory"
+    ranks = [f"{name}/{rank}" for rank in node.ranks] if node else []
+    networks = {str(seen) for rank in ranks if (seen := facts.get(rank, "fabric.network")) is not None}
+    ports = sorted(rdma_ports(facts, name))
+    if not networks:
+        detail = "NCCL did not say which network it uses"
+        return Ruled(result="not_measured", observed="", expected=expected, reason="not_returned", detail=detail)
+    observed = ", ".join(sorted(networks))
+    if "Socket" in networks and ports:
+        why = f"{several(ports)} {'is' if len(ports) == 1 else 'are'} up: the RDMA fabric itself was not tested"
+        return Ruled(result="fail", observed="sockets", expected=expected, detail=why)
+    if "Socket" in networks:
+        return Ruled(result="pass", observed="sockets", expected=expected, detail="no RDMA port is seen up")
+    if any(facts.get(rank, "fabric.gpudirect") is False for rank in ranks):
+        detail = "no GPUDirect RDMA: bytes go round by host memory"
+        return Ruled(result="warn", observed=observed, expected=expected, detail=detail)
+    return Ruled(result="pass", observed=observed, expected=expected)
+
+
 Rule = Callable[[str, Figures, Happenings], Ruled]
 RULES: dict[RuleName, Rule] = {
     "evidence.complete": _evidence_complete,
@@ -118,4 +141,5 @@ RULES: dict[RuleName, Rule] = {
     "health.events": _health_events,
     "run.length": _run_length,
     "node.count": _node_count,
+    "fabric.network": _fabric_network,
 }

@@ -23,6 +23,7 @@ GIB = 2**30
 TYPICAL = {"cuda": 190.0, "cpu": 0.11}  # GB/s
 LATENCY = {"cuda": 28e-6, "cpu": 2.4e-4}  # s
 SMALL = {"bytes": 8, "dtype": "fp32"}
+LONE = 6  # pairs that are measured alone too
 
 
 def pair_works(rental: _Rental, nodes: Sequence[str], left_out: Collection[Pair] = ()) -> Iterator[_Work]:
@@ -52,6 +53,8 @@ def pair_works(rental: _Rental, nodes: Sequence[str], left_out: Collection[Pair]
             seen += _observed(pair, work)
             stalls.setdefault(pair, []).extend(_stalls(work))
             yield work
+    for pair in sorted(first.keys() - tried.keys())[: max(0, LONE - len(tried)) if len(nodes) > 3 else 0]:
+        yield _trial(rental, pair, source, attempt=2, retest_of=first[pair])
     yield from _together(rental, nodes, source)
     yield from _rails(rental, nodes, source)
 
@@ -93,11 +96,16 @@ def _together(rental: _Rental, nodes: Sequence[str], source: random.Random) -> I
             brought += [
                 _value(f"{name}.{metric}", "cluster", [value] * 20, **large)
                 for name, share in {"all_gather": 0.98, "reduce_scatter": 0.97, "all_to_all": 0.6}.items()
-                for metric, value in {"busbw": speed * share, "wrong_elements": 0.0}.items()
+                for metric, value in {"busbw": speed * share, "wrong_elements": _wrong(rental, name)}.items()
             ]
         # The trial's id is made from its ranks: another function than a pair's.
         yield _Work(probe="pairs", function="pairs:reduce_all", subjects=ranks, brought=brought, seconds=0.1)
         left = left[: len(left) // 2]
+
+
+def _wrong(rental: _Rental, operation: str) -> float:
+    fault = rental.fault(f"wrong_{operation}", "cluster")
+    return fault.severity if fault else 0.0
 
 
 def _trial(rental: _Rental, pair: Pair, source: random.Random, attempt: int, retest_of: str | None) -> _Work:
@@ -131,7 +139,8 @@ def _share(rental: _Rental, pair: Pair, attempt: int) -> float:
     apart = levels and rental.nodes.index(pair[0]) * 2 // len(rental.nodes) != (
         rental.nodes.index(pair[1]) * 2 // len(rental.nodes)
     )
-    shares = [fault.severity for fault in slow if fault]
+    crowded = rental.fault("oversubscribed", "cluster") if attempt == 1 else None
+    shares = [fault.severity for fault in (*slow, crowded) if fault]
     return min([*shares, 0.6 if once else 1.0, levels.severity if levels and apart else 1.0])
 
 

@@ -35,6 +35,13 @@ Faults are written kind@subject, some with a severity behind '=':
     leaves@cluster=4         the cables are known: node after node on the next of so many leaf switches
     rails@cluster=8          so many rails of each node were measured with two partners
     slow_rail@n01=5          that rail of a node at half
+    oversubscribed@cluster=0.7 pairs beside others at that share of what they reach alone
+    slow_rail@n01/rail1=0.6  one rail of a node, or n00~n01/rail1 of a pair, at that share (without rails@cluster)
+    slow_rails@cluster=0.5   all rails of all nodes at that share
+    wrong_rail@n00~n01/rail1=2 so many wrong elements on one rail of a pair
+    wrong_all_to_all@cluster=2 so many wrong elements in that collective over all nodes
+    sockets@n01              NCCL talks over sockets there
+    no_gpudirect@n01         NCCL goes round by host memory there
 """
 
 import hashlib
@@ -376,7 +383,9 @@ def _inventory(rental: _Rental, node: str) -> Iterator[AnyRecord]:
     for rank in rental.ranks(node):
         facts += [Fact(subject=rank, key=key, value=value) for key, value in _chip_facts(rental, rank).items()]
     ranks = rental.ranks(node)[:1]
-    brought: list[AnyRecord] = list(facts)
+    from generated_rails import nic_facts
+
+    brought: list[AnyRecord] = [*facts, *nic_facts(rental, node)]
     leaves = rental.fault("leaves", "cluster")
     if leaves:
         number, count = rental.nodes.index(node), int(leaves.severity)
@@ -575,6 +584,17 @@ def _all_reduce(rental: _Rental, node: str) -> Iterator[AnyRecord]:
     )
 
 
+def _nics(rental: _Rental, node: str) -> Iterator[AnyRecord]:
+    from generated_rails import nic_records
+
+    brought = nic_records(rental, node)
+    if brought:
+        yield from _written(
+            rental,
+            _Work(probe="nics", function="nics:round_the_nics", subjects=rental.ranks(node), brought=brought),
+        )
+
+
 def _checkpoint(rental: _Rental, node: str) -> Iterator[AnyRecord]:
     disk = f"{node}/fs:/scratch"
     parts = {"stage": 0.6, "write": 2.1, "sync": 4.8, "commit": 0.02}
@@ -614,6 +634,7 @@ _PROBES = {
     "memory": _memory,
     "topology": _topology,
     "all_reduce": _all_reduce,
+    "nics": _nics,
     "checkpoint": _checkpoint,
     "filesystem": _filesystem,
 }
@@ -638,12 +659,14 @@ def _across_nodes(rental: _Rental) -> Iterator[AnyRecord]:
 
 
 def pair_records(rental: _Rental) -> Iterator[AnyRecord]:
-    """The tournament of the nodes that are still there, and the retests that its values ask for."""
+    """The tournament of the nodes that are still there, rails, and the retests that they ask for."""
     from generated_pairs import pair_works
+    from generated_rails import rail_works
 
     there = _present(rental)
-    for work in pair_works(rental, there) if len(there) > 1 else ():
-        yield from _written(rental, work)
+    for works in (pair_works, rail_works) if len(there) > 1 else ():
+        for work in works(rental, there):
+            yield from _written(rental, work)
 
 
 def _present(rental: _Rental) -> list[str]:

@@ -162,7 +162,7 @@ def test_a_node_slow_between_domains_is_blamed_there_by_what_good_pairs_between_
     nodes = judged({"n04": 0.6}, "pairs.nodes")
     assert {node for node, finding in nodes.items() if finding.result != "pass"} == {"n04"}
     assert "between domains" in nodes["n04"].expected
-    assert nodes["n04"].observed == pytest.approx(0.6 * 47.5, rel=0.05)
+    assert nodes["n04"].observed == pytest.approx(0.6 * 190, rel=0.05)
 
 
 def test_pairs_over_nvlink_are_not_held_against_the_line_of_nics() -> None:
