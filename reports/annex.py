@@ -69,6 +69,16 @@ _PLAIN = {
     "pairs.links": "Speed of each path between two nodes",
     "pairs.exact": "Sums between two nodes are exact",
     "pairs.stalls": "No message between nodes waits for a lost packet",
+    "rails.wire": "Share of its line rate that each rail reaches",
+    "rails.exact": "Sums on each rail are exact",
+    "fabric.network": "Nodes talk by RDMA where they have it",
+    "all_reduce.nic_wrong_elements": "Sums by a node's own network cards are exact",
+    "all_gather.busbw": "Speed of all-gather",
+    "reduce_scatter.busbw": "Speed of reduce-scatter",
+    "all_to_all.busbw": "Speed of all-to-all",
+    "all_gather.wrong_elements": "All-gather is exact",
+    "reduce_scatter.wrong_elements": "Reduce-scatter is exact",
+    "all_to_all.wrong_elements": "All-to-all is exact",
     "reliability.mtbf": "Time between failures of a node",
 }
 _EACH = {
@@ -200,7 +210,7 @@ def _threshold(check: Check) -> str:
     return f"at least {'' if share == 1 else percent(share) + ' of '}the published {published}"
 
 
-_UNIT_OF_RULE = {"run.length": "h", "node.count": "nodes", "reliability.mtbf": "node-days"}
+_UNIT_OF_RULE = {"run.length": "h", "rails.wire": "share", "node.count": "nodes", "reliability.mtbf": "node-days"}
 
 
 def _method(check: Check, methods: Methods) -> Method:

@@ -50,6 +50,7 @@ RUNS: dict[str, tuple[str, list[str]]] = {
     "one node slow with everybody": ("CONDITIONAL", ["slow_node@n01=0.6"]),
     "one node that loses packets": ("CONDITIONAL", ["lossy_node@n01"]),
     "one slow link": ("CONDITIONAL", ["slow_link@n00~n02=0.6"]),
+    "one slow rail of a node": ("CONDITIONAL", ["slow_rail@n01/rail1=0.6"]),
     "two nodes gone": ("NO_GO", ["never_joined@n02", "lost@n03"]),
     "training does not learn": ("NO_GO", ["loss_rises@cluster"]),
     "wrong results on two nodes": ("NO_GO", ["mismatch@n00/gpu0=2", "wrong_elements@n01=4"]),
