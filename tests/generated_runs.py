@@ -588,7 +588,7 @@ def _nics(rental: _Rental, node: str) -> Iterator[AnyRecord]:
     from generated_rails import nic_records
 
     brought = nic_records(rental, node)
-    if brought:
+    if brought and len(rental.nodes) > 1:
         yield from _written(
             rental,
             _Work(probe="nics", function="nics:round_the_nics", subjects=rental.ranks(node), brought=brought),

@@ -105,7 +105,7 @@ def test_each_domain_sums_alone_all_at_once() -> None:
 
 
 def test_pairs_take_the_ring_and_the_whole_cluster_both() -> None:
-    rounds = driven(Pairs(), cluster_of(4, device="cuda"), SMALL, speeds({}))
+    rounds = driven(Pairs(), cluster_of(4, device="cuda"), SMALL, lambda trial: at_speed(trial, 40.0))
     for trial in (trial for trials in rounds for trial in trials):
         assert (trial.env.get("NCCL_ALGO") == "Ring") == (trial.params["key"]["algorithm"] == "ring")
     whole = [trials[0].params for trials in rounds if trials[0].fills[0].subject == "cluster"]
@@ -115,7 +115,7 @@ def test_pairs_take_the_ring_and_the_whole_cluster_both() -> None:
         (2, "ring"),
     ]
     assert [each["tell"] for each in whole] == ["first", "each", "first"]
-    on_cpus = driven(Pairs(), cluster_of(4), SMALL, speeds({}))
+    on_cpus = driven(Pairs(), cluster_of(4), SMALL, lambda trial: at_speed(trial, 40.0))
     assert {trial.params["key"]["algorithm"] for trials in on_cpus for trial in trials} == {"ring"}
 
 
