@@ -8,6 +8,7 @@ from itertools import combinations
 
 import msgspec
 from generated_pairs import pair_works
+from generated_rails import rail_works
 from generated_runs import _PROBES, H100, _across_nodes, _burn_in, _present, _Rental, _written, make_run, parse_fault
 
 from hwlottery.evidence import AnyRecord, Event, Joined, Promised, RunHeader, Segment
@@ -108,6 +109,8 @@ def _joined(rental: _Rental, partners: set[str]) -> Iterator[AnyRecord]:
     again = set(zip(sorted(partners)[::2], sorted(partners)[1::2], strict=False))
     left_out = set(combinations(sorted(partners), 2)) - again
     for work in pair_works(rental, there, left_out):
+        yield from _told_apart(_written(rental, work))
+    for work in rail_works(rental, there):
         yield from _told_apart(_written(rental, work))
     yield from _told_apart(_across_nodes(rental))
     yield from _told_apart(_burn_in(rental))
