@@ -59,8 +59,8 @@ def _both_ways(values: list[Value]) -> Iterator[tuple[float, float, Value]]:
     """Beside others and alone, of the pairs that are good alone."""
     found = []
     for value in values:
-        together = [number for attempt, number in value.by_attempt if attempt == 1 and number > 0]
-        alone = [number for attempt, number in value.by_attempt if attempt > 1 and number > 0]
+        together = [one.value for one in value.by_attempt if one.number == 1 and one.value > 0]
+        alone = [one.value for one in value.by_attempt if one.number > 1 and one.value > 0]
         if value.value is not None and together and alone:
             found.append((together[0], statistics.median(alone), value))
     top = max((alone for _, alone, _ in found), default=0.0)
