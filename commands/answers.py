@@ -82,6 +82,24 @@ def write(place: Path, text: str, *, inside: Path) -> None:
         raise OSError(error.errno, f"{error.strerror}: the page or table was not written", str(place)) from error
 
 
+def write_whole(place: Path, content: bytes, *, inside: Path) -> None:
+    """Write what another program may be reading: it sees what stood there, or all of the new, never a part.
+
+    A user's own link is followed, one in the run directory is not; a device or pipe is written to as it is.
+    """
+    from ..evidence.writing import replace_file
+
+    try:
+        if place.parent == inside or not place.exists():
+            replace_file(place, content)
+        elif place.is_file():
+            replace_file(place.resolve(), content)
+        else:
+            place.write_bytes(content)
+    except OSError as error:
+        raise OSError(error.errno, f"{error.strerror}: nothing was written", str(place)) from error
+
+
 def write_derived(place: Path, content: bytes) -> None:
     """Derived files can be made again: a run directory that may not be written is judged all the same."""
     from ..evidence.writing import replace_file

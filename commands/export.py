@@ -1,12 +1,17 @@
 """export: a run in other forms."""
 
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING
 
 import click
 
-from .answers import one_line_errors, write
+from .answers import one_line_errors, write_whole
 from .arguments import FILE, RUN
+
+if TYPE_CHECKING:
+    from ..reports.exports import Format
+
+FORMATS = ("csv", "junit", "prometheus", "ticket", "exclude", "hostfile")
 
 
 @click.command()
@@ -14,19 +19,36 @@ from .arguments import FILE, RUN
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["csv", "junit"]),
+    type=click.Choice(FORMATS),
     required=True,
-    help="csv: every measurement; junit: the verdict's checks, for a CI system.",
+    help="csv: every measurement. junit: the checks, for a CI system. prometheus: for node_exporter's textfile "
+    "collector. ticket: findings for the provider, without prices. exclude: nodes for srun --exclude. "
+    "hostfile: the nodes that remain, with their slots.",
 )
-@click.option("-o", "--output", type=FILE, default=None, help="Where to write. [default: stdout]")
-def export(path: Path, form: Literal["csv", "junit"], output: Path | None) -> None:
-    """Write a run's measurements or checks in another form."""
+@click.option(
+    "-o", "--output", type=FILE, default=None, help="Where to write; a ticket to NAME.zip is packed. [default: stdout]"
+)
+@click.option(
+    "--node", "nodes", multiple=True, metavar="NODE", help="With ticket: of this node alone; may be repeated."
+)
+def export(
+    path: Path,
+    form: "Format",
+    output: Path | None,
+    nodes: tuple[str, ...],
+) -> None:
+    """Write a run in another form. Prints or writes, and never acts on a cluster."""
+    if nodes and form != "ticket":
+        raise click.UsageError("--node goes with --format ticket")
     with one_line_errors():
         from ..evidence import read_run
-        from ..reports.exports import exported
+        from ..reports.exports import Wanted, exported
 
-        text = exported(read_run(path), form)
+        zipped = form == "ticket" and output is not None and output.suffix == ".zip"
+        found = exported(read_run(path), form, Wanted(nodes=nodes, zipped=zipped))
+        for note in found.notes:
+            click.echo(f"note: {note}", err=True)
         if output is None:
-            click.echo(text, nl=False)
+            click.echo(found.text, nl=False)
         else:
-            write(output, text, inside=path)
+            write_whole(output, found.content, inside=path)

@@ -15,8 +15,8 @@ from ..scoring import Policy
 from ..scoring.fact_checks import unit_of
 from ..scoring.policy_model import KINDS_OF, Check, Terms
 from ..scoring.words import counted, figure, params_in_words, percent, three_digits
+from .markdown import rendered
 from .page import content_policy, shown
-from .plain_text import printable
 
 
 class Method(Struct, frozen=True, kw_only=True):
@@ -267,37 +267,28 @@ def _rules(policy: Policy) -> Iterator[str]:
 
 def as_html(found: Annex) -> str:
     """The annex as one self-contained page, made for one sheet of A4."""
-    return _rendered("annex.html.j2", found, autoescape=True)
-
-
-def as_markdown(found: Annex) -> str:
-    """The annex as Markdown, for a contract that is written in it."""
-    return _rendered("annex.md.j2", found, autoescape=False)
-
-
-def _rendered(name: str, found: Annex, *, autoescape: bool) -> str:
     style = _asset("annex.css")
     environment = Environment(
-        loader=DictLoader({name: _asset(name)}),
-        autoescape=autoescape,  # noqa: S701  # Markdown has signs of its own, which `finalize` escapes
+        loader=DictLoader({_PAGE: _asset(_PAGE)}),
+        autoescape=True,
         undefined=StrictUndefined,
-        finalize=shown if autoescape else _in_a_cell,
+        finalize=shown,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template(name).render(
+    return environment.get_template(_PAGE).render(
         annex=found,
         style=Markup(style),  # noqa: S704  # our own file
         policy=content_policy(style, ""),
     )
 
 
-# What Markdown would make markup of; a line break would end a table's row.
-_SPECIAL = str.maketrans({sign: f"\\{sign}" for sign in "\\|`*_<>[]#"})
+_PAGE = "annex.html.j2"
 
 
-def _in_a_cell(value: object) -> object:
-    return printable(value, 2000).translate(_SPECIAL) if isinstance(value, str) else value
+def as_markdown(found: Annex) -> str:
+    """The annex as Markdown, for a contract that is written in it."""
+    return rendered("annex.md.j2", annex=found)
 
 
 def _asset(name: str) -> str:

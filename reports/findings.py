@@ -20,7 +20,7 @@ from .plain_text import natural, printable
 
 MOST_ROWS = 50
 MOST_CHARTS = 12  # each is some kilobytes and a tenth of a second
-_LAYERS: dict[Layer, str] = {
+LAYERS: dict[Layer, str] = {
     "rule": "a rule of the policy",
     "contract": "the number in the contract",
     "reference": "the reference for this hardware",
@@ -168,7 +168,7 @@ def _against(each: Finding) -> str:
     if expected:
         told += f", expected {expected}" if each.observed is not None else f"; expected {expected}"
     if each.layer:
-        told += f". Judged by {_LAYERS[each.layer]}"
+        told += f". Judged by {LAYERS[each.layer]}"
     return f"{told}; confidence {each.confidence}."
 
 

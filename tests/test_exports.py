@@ -34,7 +34,7 @@ def verdict(run: Run) -> Verdict:
 
 
 def rows_of(run: Run) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(exported(run, "csv"))))
+    return list(csv.DictReader(io.StringIO(exported(run, "csv").text)))
 
 
 def cases_of(verdict: Verdict) -> Iterator[ET.Element]:
@@ -77,7 +77,7 @@ def test_csv_text_that_a_spreadsheet_would_run_gets_an_apostrophe(tmp_path: Path
 def test_csv_rows_are_lines_whatever_a_detail_holds(tmp_path: Path, end: str) -> None:
     header, _ = make_run(nodes=1, accelerators=1)
     records = [NotMeasured(metric="memory.copy", subject="n00", reason="raised", detail=f"one{end}two")]
-    text = exported(read_run(write_records(tmp_path / "run", header, records)), "csv")
+    text = exported(read_run(write_records(tmp_path / "run", header, records)), "csv").text
     assert len(text.splitlines()) == 2
     assert "one" in text.splitlines()[1]
     assert "two" in text.splitlines()[1]

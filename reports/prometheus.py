@@ -1,0 +1,146 @@
+"""A run as Prometheus text, for node_exporter's textfile collector: verdict, results by node, medians of metrics.
+
+Format: https://prometheus.io/docs/instrumenting/exposition_formats/. The collector refuses samples that carry a time of
+their own, so that the times of the run are gauges. What was not measured has no sample: absent, never 0.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import get_args
+
+from msgspec import Struct
+
+from ..evidence import Metric, Run, metric
+from ..scoring.verdict import EXIT_CODES, Category, Finding, Result, Verdict
+from .finding_evidence import nodes_of
+from .measured import Group, Measured, params_label
+from .plain_text import natural, printable
+
+Labels = Sequence[tuple[str, str]]
+_RESULTS: tuple[Result, ...] = get_args(Result)
+
+
+class Family(Struct, frozen=True, kw_only=True):
+    """One gauge: its name, what it means, and its samples by their labels."""
+
+    name: str
+    help: str
+    samples: tuple[tuple[Labels, float], ...]
+
+
+def render(run: Run, verdict: Verdict) -> str:
+    """The text; the same run gives the same bytes. A family without a sample is left out."""
+    families = [*_of_verdict(run, verdict), *_of_nodes(run, verdict), *_of_metrics(Measured(run))]
+    return "".join(line for family in families if family.samples for line in _lines(family))
+
+
+def _of_verdict(run: Run, verdict: Verdict) -> Iterator[Family]:
+    header = run.header
+    told = {
+        "run_id": header.run_id,
+        "provider": header.provider or "",
+        "cluster": header.cluster or "",
+        "profile": header.profile.name,
+        "policy": verdict.policy.name,
+        "simulated": str(header.simulated).lower(),
+    }
+    yield _one("run_info", "Which run this is; always 1.", 1.0, *told.items())
+    words = tuple(((("verdict", word),), float(word == verdict.verdict)) for word in EXIT_CODES)
+    yield Family(name="hwlottery_verdict", help="1 for the run's verdict, 0 for the other three.", samples=words)
+    yield _one("signable", "1 where the verdict may be signed.", float(verdict.signable))
+    yield _one("index", "Weighted mean of shares of the reference, 0 to 100; absent unless all were measured.",
+               verdict.index)  # fmt: skip
+    yield _one("required_values", "Values that the policy requires.", float(verdict.coverage.required))
+    yield _one("required_values_measured", "Of those, the ones measured.", float(verdict.coverage.measured))
+    yield _one("evidence_problems", "Defects of the record: lost, altered or unreadable parts.", len(run.problems))
+    yield _one("run_start_timestamp_seconds", "When the run began (UTC).", _seconds(run.started))
+    yield _one("run_end_timestamp_seconds", "When the run's last event happened (UTC).", _seconds(run.ended))
+    counts = Counter((each.category, each.result) for each in verdict.findings)
+    yield Family(
+        name="hwlottery_results",
+        help="Results of checks by category.",
+        samples=tuple(
+            ((("category", category), ("result", result)), float(counts[category, result]))
+            for category in get_args(Category)
+            for result in _RESULTS
+        ),
+    )
+
+
+def _of_nodes(run: Run, verdict: Verdict) -> Iterator[Family]:
+    nodes = sorted({node.node for node in run.header.promised}, key=natural)
+    counts = Counter(_by_node(verdict.findings))
+    yield Family(
+        name="hwlottery_node_results",
+        help="Results of checks on a node and what belongs to it, pairs with others included.",
+        samples=tuple(
+            ((("node", node), ("result", result)), float(counts[node, result])) for node in nodes for result in _RESULTS
+        ),
+    )
+    out = {node for each in verdict.exclude for node in nodes_of(each) if len(nodes_of(each)) == 1}
+    yield Family(
+        name="hwlottery_node_excluded",
+        help="1 where the node, or a device of it, is to be taken out.",
+        samples=tuple(((("node", node),), float(node in out)) for node in nodes),
+    )
+
+
+def _by_node(findings: Iterable[Finding]) -> Iterator[tuple[str, Result]]:
+    for each in findings:
+        for node in nodes_of(each.subject):
+            yield node, each.result
+
+
+def _of_metrics(measured: Measured) -> Iterator[Family]:
+    """Over all subjects, by params: a sample a GPU would be thousands of series, which `export csv` has."""
+    for name in sorted(measured.metrics("")):
+        groups = sorted(measured.groups(name), key=lambda group: params_label(group.params))
+        yield Family(name=_name(name), help=_help(metric(name)), samples=tuple(_samples(groups)))
+
+
+def _samples(groups: Iterable[Group]) -> Iterator[tuple[Labels, float]]:
+    seen: set[str] = set()
+    for group in groups:
+        params = params_label(group.params) if group.params else ""
+        if params in seen:  # params that read alike: a series may stand once
+            continue
+        seen.add(params)
+        over = {"median": group.median, "least": min(group.numbers), "most": max(group.numbers)}
+        yield from (((("params", params), ("over_subjects", word)), value) for word, value in over.items())
+        yield (("params", params), ("over_subjects", "count")), float(len(group.values))
+
+
+def _help(known: Metric) -> str:
+    better = "" if known.better == "neither" else f", {known.better} is better"
+    return f"{known.meaning} Unit: {known.unit or 'none'}{better}."
+
+
+def _name(name: str) -> str:
+    return "hwlottery_" + "".join(sign if sign.isascii() and sign.isalnum() else "_" for sign in name)
+
+
+def _one(name: str, words: str, value: float | None, *labels: tuple[str, str]) -> Family:
+    samples = () if value is None else ((labels, value),)
+    return Family(name=f"hwlottery_{name}", help=words, samples=samples)
+
+
+def _seconds(moment: datetime | None) -> float | None:
+    return None if moment is None else moment.timestamp()
+
+
+def _lines(family: Family) -> Iterator[str]:
+    yield f"# HELP {family.name} {_escaped(family.help)}\n"
+    yield f"# TYPE {family.name} gauge\n"
+    for labels, value in family.samples:
+        told = ",".join(f'{name}="{_label(text)}"' for name, text in labels)
+        yield f"{family.name}{{{told}}} {value!r}\n" if told else f"{family.name} {value!r}\n"
+
+
+def _escaped(text: str) -> str:
+    return printable(text, 500).replace("\\", r"\\")
+
+
+def _label(text: str) -> str:
+    """Backslash and quote are escaped; a line end is none any more."""
+    return _escaped(text).replace('"', r"\"")
