@@ -15,6 +15,7 @@ from ..scoring import Policy
 from ..scoring.fact_checks import unit_of
 from ..scoring.policy_model import KINDS_OF, Check, Terms
 from ..scoring.words import counted, figure, params_in_words, percent, three_digits
+from .annex_words import PLAIN
 from .markdown import rendered
 from .page import content_policy, shown
 
@@ -28,59 +29,6 @@ class Method(Struct, frozen=True, kw_only=True):
 
 Methods = Mapping[tuple[str, str], Method]  # by metric and kind of subject; and by the probe's name and ""
 
-# What a metric or rule is, for readers who do not run clusters.
-_PLAIN = {
-    "matmul.tflops": "Speed of matrix products",
-    "matmul.spread": "How far the slowest accelerator of a node is behind",
-    "matmul.mismatches": "The same product twice is the same, bit for bit",
-    "matmul.nonfinite": "Products of ordinary numbers are ordinary numbers",
-    "memory.copy": "Speed of the accelerator's own memory",
-    "memory.host_to_device": "Speed from the host to the accelerator",
-    "memory.device_to_host": "Speed from the accelerator to the host",
-    "all_reduce.busbw": "Speed of summing data (all-reduce)",
-    "all_reduce.wrong_elements": "Sums over accelerators are exact",
-    "checkpoint.save": "Time to save a checkpoint",
-    "checkpoint.read_back": "Time to load a checkpoint",
-    "checkpoint.hash_mismatches": "A checkpoint comes back as it was written",
-    "filesystem.write_rate": "Speed of writing to storage",
-    "filesystem.read_rate": "Speed of reading from storage",
-    "burn_in.mfu": "Share of the peak that a training reaches",
-    "burn_in.loss_drop": "Training learns",
-    "burn_in.nonfinite_losses": "Training stays finite",
-    "burn_in.hash_disagreements": "Replicas of a training stay equal",
-    "burn_in.tokens_per_second": "Tokens a second of a training",
-    "health.ecc_uncorrected": "No uncorrected memory error",
-    "health.remap_pending": "No memory row waits to be replaced",
-    "health.throttled": "Time slowed by heat or power",
-    "topology.pcie_width": "The link of an accelerator to its host uses all lanes that it has",
-    "topology.pcie_gts": "That link runs at its full rate",
-    "accelerator.pcie_width_max": "All accelerators have links of the same width",
-    "accelerator.pcie_generation_max": "All accelerators have links of the same generation",
-    "accelerator.nvlinks": "All accelerators have as many links to each other",
-    "burn_in.step": "Time of a training step",
-    "topology.nvlinks_active": "Links between accelerators that are up",
-    "run.length": "Length of the test",
-    "node.count": "Nodes delivered",
-    "node.responds": "Each node answers from beginning to end",
-    "node.accelerators": "Each node works with its accelerators",
-    "evidence.complete": "The record of the test is whole",
-    "health.events": "No fault is reported by accelerators or links",
-    "pairs.nodes": "Speed of each node with others",
-    "pairs.links": "Speed of each path between two nodes",
-    "pairs.exact": "Sums between two nodes are exact",
-    "pairs.stalls": "No message between nodes waits for a lost packet",
-    "rails.wire": "Share of its line rate that each rail reaches",
-    "rails.exact": "Sums on each rail are exact",
-    "fabric.network": "Nodes talk by RDMA where they have it",
-    "all_reduce.nic_wrong_elements": "Sums by a node's own network cards are exact",
-    "all_gather.busbw": "Speed of all-gather",
-    "reduce_scatter.busbw": "Speed of reduce-scatter",
-    "all_to_all.busbw": "Speed of all-to-all",
-    "all_gather.wrong_elements": "All-gather is exact",
-    "reduce_scatter.wrong_elements": "Reduce-scatter is exact",
-    "all_to_all.wrong_elements": "All-to-all is exact",
-    "reliability.mtbf": "Time between failures of a node",
-}
 _EACH = {
     "cluster": "the cluster",
     "node": "each node",
@@ -170,7 +118,7 @@ def _listed(checks: Iterable[Check]) -> str:
 
 def _what(check: Check) -> str:
     name = check.metric or check.rule or check.fact or ""
-    return _PLAIN.get(name) or (metric(name).meaning.split(".")[0] if check.metric else check.check)
+    return PLAIN.get(name) or (metric(name).meaning.split(".")[0] if check.metric else check.check)
 
 
 def _row(check: Check, terms: Terms, methods: Methods) -> Row:
