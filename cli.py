@@ -20,9 +20,10 @@ from .commands.launch import launch
 from .commands.report import report
 from .commands.run import run
 from .commands.score import score
+from .commands.sign import sign
 from .commands.verify import verify
 
-COMMANDS = (run, score, report, verify, doctor, explain, export, annex, launch, bundle)
+COMMANDS = (run, score, report, sign, verify, doctor, explain, export, annex, launch, bundle)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXIT_CODES)

@@ -110,6 +110,17 @@ def write_derived(place: Path, content: bytes) -> None:
         click.echo(f"note: {place} not written: {error.strerror}", err=True)
 
 
+def sign_measured(run: Path, key: Path) -> None:
+    """Sign what was measured. A key that fails now costs the signature, and never the run: it can be signed later."""
+    from ..evidence import HwlotteryError
+    from ..evidence.signatures import sign
+
+    try:
+        sign(run, key)
+    except (HwlotteryError, OSError) as error:
+        click.echo(f"note: not signed: {error}; later: hwlottery sign {run} --key {key}", err=True)
+
+
 def console(as_json: bool) -> "Console":
     """Where people read: stdout, or stderr where a script reads stdout."""
     from rich.console import Console

@@ -20,6 +20,15 @@ REFERENCES = click.option(
     help="A YAML file of your own references, before those that come with hwlottery: what your hardware can do.",
 )
 
+SIGN = click.option(
+    "--sign",
+    "key",
+    type=FILE,
+    default=None,
+    metavar="KEY",
+    help="Sign the finished run with this ssh key (or the .pub of one in your ssh-agent), for verify.",
+)
+
 # How the nodes of --hosts are reached.
 SSH = click.option(
     "--ssh",

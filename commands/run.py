@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .answers import console, judge, one_line_errors, own_references
-from .arguments import BUNDLE, EXIT_CODES, LISTEN, REFERENCES, REMOTE_PYTHON, RUN, SSH, number
+from .answers import console, judge, one_line_errors, own_references, sign_measured
+from .arguments import BUNDLE, EXIT_CODES, LISTEN, REFERENCES, REMOTE_PYTHON, RUN, SIGN, SSH, number
 
 if TYPE_CHECKING:
     from ..runner.accepting import JoinRequest
@@ -125,6 +125,7 @@ TIERS = ("bare-root", "bare", "vm-root", "vm", "container-root", "container")
 @click.option(
     "--only", multiple=True, metavar="PROBE", help="Run this probe alone, beside inventory; may be given several times."
 )
+@SIGN
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The run's seed.")
 @click.option("--dry-run", is_flag=True, help="Say what would run, for how long and for how much money; run nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict (or plan) as one JSON document on stdout.")
@@ -149,6 +150,7 @@ def run(
     join_within: float,
     allow_unlike: bool,
     bundle: str | None,
+    key: Path | None,
     **wishes: Any,
 ) -> None:
     """Measure this machine, the nodes of --hosts, or those on which a launcher starts this; judge and report.
@@ -156,6 +158,7 @@ def run(
     Any verdict is an answer: the exit code says which. Everything measured is kept in the run directory.
     """
     with one_line_errors(), contextlib.ExitStack() as stack:
+        from ..evidence.signatures import try_key
         from ..probes.profiles import load_profile
         from ..runner.command import (
             Options,
@@ -174,6 +177,8 @@ def run(
 
         if not dry_run and attended(wishes["hosts"], join_within):
             return
+        if key is not None:
+            try_key(key)
         carried = stack.enter_context(bundle_for(None if dry_run else bundle, wishes["hosts"], resume))
         reach = reach_from(
             ssh=ssh,
@@ -225,6 +230,8 @@ def run(
                 return
             out = run_new(options, shown)
         say_where(reach, out, shown)
+        if key is not None:
+            sign_measured(out, key)
     judge(out, None, as_json=as_json, with_report=True)
 
 

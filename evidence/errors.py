@@ -2,9 +2,11 @@
 
 HwlotteryError            2  something the user can mend before anything runs
 ├── RunError              2  no run directory, of a newer format, unreadable, or there already
+├── SigningError          2  a key cannot sign, or a signature not be checked
 ├── ProfileError          2  (probes) unknown profile, key or value
 ├── PolicyError           2  (scoring) unknown policy, key or value
 ├── ReferenceFileError    2  (references) the same of a reference file
+├── NoTicket, NoNodeList  2  (reports) nothing to write a ticket of; no list: of NO-GO and INCONCLUSIVE 3 and 4
 ├── RunCutShort           6  (runner) the surroundings ended the run: a full disk
 └── RunStopped  130/143/129  (runner) Ctrl-C, SIGTERM or SIGHUP; the run directory resumes
 """
