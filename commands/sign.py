@@ -25,6 +25,6 @@ def sign(path: Path, key: Path) -> None:
         from ..scoring import defects
 
         run = read_run(path)
-        if run.problems or next(iter(defects(run)), None):
+        if run.problems or defects(run):
             raise RunError(f"{path} is not whole, and was not signed: hwlottery verify {path}")
         click.echo(f"signed: {sign_run(path, key)}")
