@@ -3,56 +3,47 @@
   const root = document.documentElement;
   root.classList.add("js");
   const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+  const byId = (id) => document.getElementById(id);
+  const make = (name, told) => Object.assign(document.createElement(name), told);
 
   // Sort: a heading becomes a button; a table's bodies move whole, so that a finding keeps its detail.
-  const number = (text) => (text !== "" && Number.isFinite(Number(text)) ? Number(text) : null);
   const key = (row, place) => {
     const cell = row.cells[place];
     const text = cell.dataset.sort ?? cell.textContent.trim();
-    return [number(text), text];
+    return [text ? Number(text) : NaN, text];
   };
-  const order = new Intl.Collator("en", { numeric: true });
-  const compare = (one, other) => {
-    if (one[0] !== null && other[0] !== null) return one[0] - other[0];
-    if (one[0] !== null || other[0] !== null) return one[0] !== null ? -1 : 1;
-    return order.compare(one[1], other[1]);
-  };
+  const { compare } = new Intl.Collator("en", { numeric: true });
+  const order = ([one, text], [other, words]) => isNaN(one) - isNaN(other) || one - other || compare(text, words);
   const sort = (table, heading) => {
-    const down = heading.getAttribute("aria-sort") === "ascending";
-    all("th[aria-sort]", table).forEach((each) => each.removeAttribute("aria-sort"));
-    heading.setAttribute("aria-sort", down ? "descending" : "ascending");
-    const groups = table.tBodies.length > 1 || table.querySelector("tbody.finding");
-    const parts = groups ? [...table.tBodies] : [...table.tBodies[0].rows];
-    const first = (part) => (groups ? part.rows[0] : part);
-    const keyed = parts.map((part) => [key(first(part), heading.cellIndex), part]);
-    keyed.sort((a, b) => (down ? compare(b[0], a[0]) : compare(a[0], b[0])));
-    const home = groups ? table : table.tBodies[0];
-    keyed.forEach(([, part]) => home.append(part));
+    const down = heading.ariaSort === "ascending";
+    all("th", table.tHead).forEach((each) => (each.ariaSort = null));
+    heading.ariaSort = down ? "descending" : "ascending";
+    const whole = table.querySelector(".finding");
+    const home = whole ? table : table.tBodies[0];
+    const parts = [...(whole ? table.tBodies : home.rows)];
+    const keyed = parts.map((part) => [key(whole ? part.rows[0] : part, heading.cellIndex), part]);
+    keyed.sort(([a], [b]) => (down ? order(b, a) : order(a, b)));
+    home.append(...keyed.map((each) => each[1]));
   };
   all("table.sortable").forEach((table) => {
-    all("thead th", table).forEach((heading) => {
-      const button = document.createElement("button");
-      button.type = "button";
+    all("th", table.tHead).forEach((heading) => {
+      const button = make("button", { type: "button", onclick: () => sort(table, heading) });
       heading.dataset.title = heading.textContent;
       button.append(...heading.childNodes);
       heading.append(button);
-      button.addEventListener("click", () => sort(table, heading));
     });
   });
 
   // Open and close findings.
-  const open = (body, state) => {
-    body.classList.toggle("opened", state);
-    body.querySelector(".open").setAttribute("aria-expanded", String(state));
-  };
   const bodies = all("tbody.finding");
   bodies.forEach((body) => {
-    open(body, false);
-    body.querySelector(".open").addEventListener("click", () => open(body, !body.classList.contains("opened")));
+    const button = body.querySelector(".open");
+    button.ariaExpanded = false;
+    button.onclick = () => (button.ariaExpanded = body.classList.toggle("opened"));
   });
 
   // Filter findings.
-  const wanted = ["by-category", "by-result", "by-node"].map((id) => document.getElementById(id));
+  const wanted = ["by-category", "by-result", "by-node"].map(byId);
   const filter = () => {
     const [category, result, node] = wanted.map((field) => field.value.trim().toLowerCase());
     let count = 0;
@@ -64,32 +55,26 @@
       body.classList.toggle("filtered", !fits);
       count += fits;
     });
-    document.getElementById("shown").textContent = `${count} of ${bodies.length} shown`;
+    byId("shown").textContent = `${count} of ${bodies.length} shown`;
   };
   if (wanted.every(Boolean)) {
-    wanted.forEach((field) => field.addEventListener("input", filter));
+    wanted.forEach((field) => (field.oninput = filter));
     filter();
   }
 
   // Copy.
-  const select = (element) => {
-    const range = document.createRange();
-    range.selectNodeContents(element);
-    getSelection().removeAllRanges();
-    getSelection().addRange(range);
-  };
   all("button.copy").forEach((button) => {
-    button.addEventListener("click", async () => {
-      const source = document.getElementById(button.dataset.copy);
+    button.onclick = async () => {
+      const source = byId(button.dataset.copy);
       try {
         await navigator.clipboard.writeText(source.textContent);
         button.textContent = "Copied";
       } catch {
-        select(source);
+        getSelection().selectAllChildren(source);
         button.textContent = "Selected: press Ctrl+C";
       }
       setTimeout(() => (button.textContent = "Copy"), 2500);
-    });
+    };
   });
 
   // The pair matrix: the upper triangle, 16 bits a pair, 0 is not measured. Pointer, touch and arrow keys name a square.
@@ -103,7 +88,7 @@
     const marked = new Map(marks.map(([row, column, ...rest]) => [`${row},${column}`, rest]));
     const colours = all(".scale rect", figure).map((each) => each.getAttribute("fill"));
     const draw = canvas.getContext("2d");
-    const still = document.createElement("canvas");
+    const still = make("canvas");
     const pen = still.getContext("2d");
     const colour = (name) => getComputedStyle(figure).getPropertyValue(`--${name}`);
     let side, edge, size, dots, cell;
@@ -211,12 +196,12 @@
     const steps = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
     const slow = marks.filter((each) => each[2] === "slow");
     let turn = 0;
-    canvas.addEventListener("keydown", (event) => {
+    canvas.onkeydown = (event) => {
       const step = steps[event.key]?.map((each) => each * (event.shiftKey ? 10 : 1));
       if (event.key === "Enter" && slow.length) go(slow[turn++ % slow.length].slice(0, 2));
       if (step) go((cell || [0, 0]).map((each, way) => Math.max(0, Math.min(count - 1, each + step[way]))));
       if (step || event.key === "Enter") event.preventDefault();
-    });
+    };
     addEventListener("resize", paint);
     for (const media of ["print", "(prefers-color-scheme: dark)"]) matchMedia(media).addEventListener("change", paint);
     paint();
@@ -224,9 +209,7 @@
   all("figure.pairs").forEach(matrix);
 
   // Values under the pointer.
-  const tip = document.createElement("div");
-  tip.id = "tip";
-  tip.hidden = true;
+  const tip = make("div", { id: "tip", hidden: true });
   document.body.append(tip);
   const hover = (event) => {
     const mark = event.target.closest?.("[data-tip]");
@@ -243,18 +226,14 @@
   const stops = () =>
     boxes.forEach((box) => {
       const scrolls = box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight;
-      if (scrolls) box.tabIndex = 0;
-      else box.removeAttribute("tabindex");
+      box.tabIndex = scrolls - 1;
     });
   addEventListener("resize", stops);
   document.addEventListener("toggle", stops, true);
   stops();
 
   // What is folded opens on paper.
-  let folded = [];
-  addEventListener("beforeprint", () => {
-    folded = all("details:not([open])");
-    folded.forEach((each) => (each.open = true));
-  });
-  addEventListener("afterprint", () => folded.forEach((each) => (each.open = false)));
+  let folded;
+  onbeforeprint = () => (folded = all("details:not([open])")).forEach((each) => (each.open = true));
+  onafterprint = () => folded.forEach((each) => (each.open = false));
 })();
