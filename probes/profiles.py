@@ -17,15 +17,14 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from ..evidence import Device, HwlotteryError
+from ..evidence.plain_yaml import UnsafeYaml, plain_documents, plain_text
 from . import PROBES
 
 _SHIPPED = Path(__file__).parent / "profiles"
-_LARGEST = 1 << 20  # bytes of a profile
 _UNKNOWN_KEY = ("extra_forbidden", "unexpected_keyword_argument")
 DEVICES = ("cpu", "cuda")
 
@@ -106,22 +105,19 @@ def _settings(kind: type, values: Any, where: str) -> Any:
 
 def _text_of(file: Path) -> str:
     try:
-        if file.stat().st_size > _LARGEST:
-            raise ProfileError(f"{file}: over {_LARGEST >> 20} MiB, that is no profile")
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        raise ProfileError(f"{file}: cannot read the profile: {why}") from error
+        return plain_text(file)
+    except UnsafeYaml as error:
+        raise ProfileError(f"{file}: {error}") from error
 
 
 def _mapping(text: str, where: str) -> dict[str, Any]:
     try:
-        content = yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError) as error:
-        raise ProfileError(f"{where}: not YAML: {' '.join(str(error).split())[:300]}") from error
-    if not isinstance(content, dict):
-        raise ProfileError(f"{where}: a profile is a mapping with the keys {_listed(_Document.model_fields)}")
-    return content
+        documents = plain_documents(text)
+    except UnsafeYaml as error:
+        raise ProfileError(f"{where}: {error}") from error
+    if len(documents) != 1 or not isinstance(documents[0], dict):
+        raise ProfileError(f"{where}: a profile is one mapping with the keys {_listed(_Document.model_fields)}")
+    return documents[0]
 
 
 def _first(error: ValidationError, choices: Any, *, inside: bool = False) -> str:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from ..evidence import HwlotteryError
-from .plain_yaml import UnsafeYaml, plain_documents
+from ..evidence.plain_yaml import UnsafeYaml, plain_documents, plain_text
 
 FOLDER = Path(__file__).parent
 
@@ -22,9 +22,9 @@ class ReferenceFileError(HwlotteryError):
 def text_of(file: Path) -> str:
     """The text of a user's file. Raises ReferenceFileError."""
     try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ReferenceFileError(f"{file}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        return plain_text(file)
+    except UnsafeYaml as error:
+        raise ReferenceFileError(f"{file}: {error}") from error
 
 
 def model_from_text(text: str, where: str, model: type[_M]) -> _M:

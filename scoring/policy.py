@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from ..evidence import Document
 from .policy_chain import chained, extended_by, merged
 from .policy_model import Check, PolicyModel, Terms, keys_at
-from .policy_text import PolicyError
+from .policy_text import PolicyError, text_of
 
 FOLDER = Path(__file__).parent / "policies"
 
@@ -44,7 +44,7 @@ def load_policy(name_or_path: str | Path) -> Policy:
         file = Path(text)
     else:
         raise PolicyError(f"unknown policy {text!r} (choices: {', '.join(policy_names())}, or a YAML file)")
-    return policy_from_text(_whole(_text_of(file), file.name), file.name)
+    return policy_from_text(_whole(text_of(file), file.name), file.name)
 
 
 def _whole(text: str, where: str) -> str:
@@ -55,14 +55,7 @@ def _whole(text: str, where: str) -> str:
         return text
     if base not in policy_names():
         raise PolicyError(f"{where}: extends: unknown policy {base[:80]!r} (choices: {', '.join(policy_names())})")
-    return chained(_whole(_text_of(FOLDER / f"{base}.yaml"), base), text)
-
-
-def _text_of(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise PolicyError(f"{file}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    return chained(_whole(text_of(FOLDER / f"{base}.yaml"), base), text)
 
 
 @cache

@@ -1,10 +1,11 @@
 """Reading a policy's YAML, which may come from anybody: a run directory carries its policy as text."""
 
+from pathlib import Path
 from typing import Any
 
 from ..evidence import HwlotteryError
-from ..references.plain_yaml import UnsafeYaml
-from ..references.plain_yaml import plain_documents as documents_of
+from ..evidence.plain_yaml import UnsafeYaml, plain_text
+from ..evidence.plain_yaml import plain_documents as documents_of
 
 
 class PolicyError(HwlotteryError):
@@ -17,3 +18,11 @@ def plain_documents(text: str, where: str) -> list[Any]:
         return documents_of(text)
     except UnsafeYaml as error:
         raise PolicyError(f"{where}: {error}") from error
+
+
+def text_of(file: Path) -> str:
+    """The text of a policy's file. Raises PolicyError."""
+    try:
+        return plain_text(file)
+    except UnsafeYaml as error:
+        raise PolicyError(f"{file}: {error}") from error

@@ -73,7 +73,7 @@ def test_explain_shows_a_users_reference_and_a_fabric_of_ours(tmp_path: Path) ->
     [
         ("accelerators: [{key: a, name: [A], values: []}]", "accelerators.0.name: unknown key (choices: key, values"),
         (OWN.replace("US}]", "WE}]"), "source 'WE' is not listed (choices: AICR, AZ,"),
-        ("!!python/object/apply:os.system ['touch harm']", "no valid YAML"),
+        ("!!python/object/apply:os.system ['touch harm']", "line 1: tags (!name) are not allowed"),
         ("x: " + "y" * 300_000, "over 256 KiB"),
     ],
 )
@@ -85,7 +85,8 @@ def test_a_file_that_is_wrong_or_hostile_is_one_line_and_exit_code_2(
     for command in (("score", run), ("report", run), ("explain", "h100-sxm-80"), ("run", "--out", tmp_path / "r")):
         code, said = answer(*command, "--references", own)
         assert code == 2
-        assert said.startswith("hwlottery: ours.yaml: ")
+        assert said.startswith("hwlottery: ")
+        assert "ours.yaml: " in said
         assert told in said
         assert len(said.strip().splitlines()) == 1
     assert not (tmp_path / "r").exists()
