@@ -6,19 +6,18 @@ gigabytes), tags and a key given twice (readers differ in which of the two count
 
 import math
 import os
-import stat
 from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from .plain_files import NotPlain, small_file
+
 LARGEST = 256 * 1024
 DEEPEST = 12
 MOST_NODES = 20_000
 _LONGEST_NUMBER = 64
-# A pipe must not make the reader wait. A link is followed: the file was named by the user.
-_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class UnsafeYaml(ValueError):
@@ -26,24 +25,16 @@ class UnsafeYaml(ValueError):
 
 
 def plain_text(file: Path) -> str:
-    """The text of a plain file that a user names. Raises UnsafeYaml for what is none, cannot be read or is too long."""
+    """The text of a plain file that a user names, who may name a link. Raises UnsafeYaml for what is none, cannot be
+    read or is too long."""
     try:
-        opened = os.open(file, _READ)
-        try:
-            if not stat.S_ISREG(os.fstat(opened).st_mode):
-                raise UnsafeYaml("no plain file: not read")
-            with os.fdopen(os.dup(opened), "rb") as content:
-                found = content.read(LARGEST + 1)
-        finally:
-            os.close(opened)
-        if len(found) > LARGEST:
-            raise UnsafeYaml(f"over {LARGEST >> 10} KiB: not read")
-        return found.decode("utf-8")
+        real = Path(os.path.realpath(file))  # noqa: PTH  # Path.resolve raises RuntimeError where links go in a ring
+        return small_file(real, LARGEST).decode("utf-8")
+    except NotPlain as error:
+        raise UnsafeYaml(str(error)) from error
     except UnicodeDecodeError as error:
         raise UnsafeYaml(f"cannot be read: not UTF-8 text (byte {error.start})") from error
     except (OSError, ValueError) as error:
-        if isinstance(error, UnsafeYaml):
-            raise
         raise UnsafeYaml(f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 

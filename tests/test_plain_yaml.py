@@ -113,6 +113,8 @@ def test_only_plain_files_are_read_and_pipes_are_not_waited_for(tmp_path: Path) 
     assert unreadable(tmp_path) == "no plain file: not read"
     assert unreadable(tmp_path / "none") == "cannot be read: No such file or directory"
     assert unreadable(Path("a\x00b")) == "cannot be read: embedded null byte"
+    (tmp_path / "ring").symlink_to("ring")
+    assert unreadable(tmp_path / "ring") == "a link: not followed"
 
 
 def test_a_users_own_link_is_followed(tmp_path: Path) -> None:
