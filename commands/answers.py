@@ -4,6 +4,7 @@ import contextlib
 import errno
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -17,19 +18,26 @@ if TYPE_CHECKING:
     from ..scoring.verdict import Verdict
 
 
-def judge(
-    path: Path, policy: str | None, references: Path | None = None, *, as_json: bool, with_report: bool
-) -> NoReturn:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Given:
+    """What a run is judged with instead of its own: references, costs, and the training run that is asked for."""
+
+    references: Path | None = None
+    costs: Path | None = None
+    run_flops: float | None = None
+
+
+def judge(path: Path, policy: str | None, given: Given = Given(), *, as_json: bool, with_report: bool) -> NoReturn:
     """Score a run, show the verdict, and exit with it."""
     with one_line_errors():
         from ..evidence import read_run
         from ..reports.terminal import show
         from ..scoring import load_policy, score_run, verdict_json
 
-        found = with_references(read_run(path), references)
+        found = with_given(read_run(path), given)
         chosen: Policy | None = load_policy(policy) if policy else None
         verdict = score_run(found, chosen)
-        if chosen is None and references is None:
+        if chosen is None and given == Given():
             write_derived(path / "verdict.json", verdict_json(verdict))
         shown = console(as_json)
         show(verdict, found, shown)
@@ -50,14 +58,23 @@ def own_references(file: Path | None) -> "Document | None":
     return with_own(text_of(file), file.name).own
 
 
-def with_references(found: "Run", file: Path | None) -> "Run":
-    """The run, to be judged with these references instead of its own. Raises ReferenceFileError."""
+def own_costs(file: Path | None) -> "Document | None":
+    """The user's file of costs as a run carries it. Raises CostsError."""
+    if file is None:
+        return None
+    from ..scoring import costs_document
+
+    return costs_document(file)
+
+
+def with_given(found: "Run", given: Given) -> "Run":
+    """The run, to be judged with what is given instead of its own. Raises ReferenceFileError or CostsError."""
     import msgspec
 
-    own = own_references(file)
-    if own is None:
-        return found
-    return msgspec.structs.replace(found, header=msgspec.structs.replace(found.header, references=own))
+    references, costs = own_references(given.references), own_costs(given.costs)
+    own = {"references": references, "costs": costs, "run_flops": given.run_flops}
+    changed = {name: value for name, value in own.items() if value is not None}
+    return msgspec.structs.replace(found, header=msgspec.structs.replace(found.header, **changed)) if changed else found
 
 
 def write_page(found: "Run", verdict: "Verdict", place: Path) -> Path:

@@ -12,6 +12,14 @@ Exit codes: 0 GO, 5 CONDITIONAL, 3 NO-GO, 4 INCONCLUSIVE; 2 something to mend be
 6 cut short by the surroundings (disk full), or verify or doctor found something;
 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP (a lost ssh session)."""
 
+
+def number(_: click.Context, option: click.Parameter, value: float | None) -> float | None:
+    """Refuse nan, which passes any range."""
+    if value is not None and math.isnan(value):
+        raise click.BadParameter("not a number", param=option)
+    return value
+
+
 REFERENCES = click.option(
     "--references",
     type=FILE,
@@ -27,6 +35,21 @@ SIGN = click.option(
     default=None,
     metavar="KEY",
     help="Sign the finished run with this ssh key (or the .pub of one in your ssh-agent), for verify.",
+)
+RUN_FLOPS = click.option(
+    "--run-flops",
+    type=click.FloatRange(min=0, min_open=True, max=1e40),
+    callback=number,
+    default=None,
+    metavar="FLOPS",
+    help="The model FLOPs of a training run, such as 1e24: how long it would take and, with a price, what it costs.",
+)
+COSTS = click.option(
+    "--costs",
+    type=FILE,
+    default=None,
+    metavar="FILE",
+    help="A YAML file of what a rental costs beside the GPUs, and how failed nodes are replaced (docs/economics.md).",
 )
 
 # How the nodes of --hosts are reached.
@@ -55,10 +78,3 @@ LISTEN = click.option(
     metavar="ADDRESS[:PORT]",
     help="With --hosts: where nodes find this machine. [default: its address on the route to the first node]",
 )
-
-
-def number(_: click.Context, option: click.Parameter, value: float | None) -> float | None:
-    """Refuse nan, which passes any range."""
-    if value is not None and math.isnan(value):
-        raise click.BadParameter("not a number", param=option)
-    return value

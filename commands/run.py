@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .answers import console, judge, one_line_errors, own_references, sign_measured
-from .arguments import BUNDLE, EXIT_CODES, LISTEN, REFERENCES, REMOTE_PYTHON, RUN, SIGN, SSH, number
+from .answers import console, judge, one_line_errors, own_costs, own_references, sign_measured
+from .arguments import BUNDLE, COSTS, EXIT_CODES, LISTEN, REFERENCES, REMOTE_PYTHON, RUN, RUN_FLOPS, SIGN, SSH, number
 
 if TYPE_CHECKING:
     from ..runner.accepting import JoinRequest
@@ -40,6 +40,8 @@ TIERS = ("bare-root", "bare", "vm-root", "vm", "container-root", "container")
     metavar="USD",
     help="USD a GPU and hour, for the money in plan and report.",
 )
+@COSTS
+@RUN_FLOPS
 @click.option(
     "--tier",
     type=click.Choice(TIERS),
@@ -137,6 +139,7 @@ def run(
     profile: str | None,
     policy: str | None,
     references: Path | None,
+    costs: Path | None,
     resume: Path | None,
     join: Path | None,
     partners: str | None,
@@ -223,6 +226,7 @@ def run(
                 reach=reach,
                 doubts=doubts_of,
                 references=own_references(references),
+                costs=own_costs(costs),
                 **wishes,
             )
             if dry_run:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from .answers import judge
-from .arguments import EXIT_CODES, REFERENCES, RUN
+from .answers import Given, judge
+from .arguments import COSTS, EXIT_CODES, REFERENCES, RUN, RUN_FLOPS
 
 
 @click.command(epilog=EXIT_CODES)
@@ -17,7 +17,18 @@ from .arguments import EXIT_CODES, REFERENCES, RUN
     help="Judge by another policy than the run's own; verdict.json then stays as it is.",
 )
 @REFERENCES
+@COSTS
+@RUN_FLOPS
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as one JSON document on stdout.")
-def score(path: Path, policy: str | None, references: Path | None, as_json: bool) -> None:
+def score(
+    *,
+    path: Path,
+    policy: str | None,
+    references: Path | None,
+    costs: Path | None,
+    run_flops: float | None,
+    as_json: bool,
+) -> None:
     """Judge a run directory again, on any machine. Exits with the verdict."""
-    judge(path, policy, references, as_json=as_json, with_report=False)
+    given = Given(references=references, costs=costs, run_flops=run_flops)
+    judge(path, policy, given, as_json=as_json, with_report=False)

@@ -81,8 +81,8 @@ class Joined(_Part, frozen=True, kw_only=True):
 
 
 class RunHeader(_Part, frozen=True, kw_only=True):
-    """The content of run.json. `seed` orders what is random; `price_per_gpu_hour` is in USD; `references` is the user's
-    own file, where one was given."""
+    """The content of run.json. `seed` orders what is random; `price_per_gpu_hour` is in USD; `references` and `costs`
+    are the user's own files, where they were given; `run_flops` is the training run whose time and cost is asked."""
 
     format: Annotated[int, Meta(ge=1)]
     run_id: Name
@@ -92,6 +92,8 @@ class RunHeader(_Part, frozen=True, kw_only=True):
     profile: Document
     policy: Document
     references: Document | None = None
+    costs: Document | None = None
+    run_flops: Annotated[float, Meta(gt=0, le=1e40)] | None = None
     seed: int
     launcher: Launcher
     promised: tuple[Promised, ...]

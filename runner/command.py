@@ -30,7 +30,20 @@ from .session import MakeDoubts
 
 # What a join and a resume take from the run itself: giving it again could contradict it.
 _OF_THE_RUN = frozenset(
-    ("profile", "policy", "references", "seed", "only", "provider", "cluster", "price", "tier", "scratch")
+    (
+        "profile",
+        "policy",
+        "references",
+        "costs",
+        "run_flops",
+        "seed",
+        "only",
+        "provider",
+        "cluster",
+        "price",
+        "tier",
+        "scratch",
+    )
 )
 _OF_A_START = frozenset(("out", "dry_run", "hosts", "gpus_per_node", "join"))
 _OF_A_JOIN = frozenset(("partners", "replaces"))
@@ -56,6 +69,8 @@ class Options:
     reach: Reach
     doubts: MakeDoubts | None = None
     references: Document | None = None
+    costs: Document | None = None
+    run_flops: float | None = None
 
 
 def run_new(options: Options, console: Console) -> Path:
@@ -214,6 +229,8 @@ def _request(options: Options) -> Request:
         reach=options.reach,
         doubts=options.doubts,
         references=options.references,
+        costs=options.costs,
+        run_flops=options.run_flops,
     )
 
 

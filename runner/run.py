@@ -70,6 +70,8 @@ class Request:
     reach: Reach = field(default_factory=Reach)
     doubts: MakeDoubts | None = None
     references: Document | None = None
+    costs: Document | None = None
+    run_flops: float | None = None
 
     @property
     def promised(self) -> tuple[Promised, ...]:
@@ -95,6 +97,8 @@ def start(request: Request, show: Show) -> None:
         profile=Document(name=request.profile.name, sha256=request.profile.sha256, text=request.profile.text),
         policy=request.policy,
         references=request.references,
+        costs=request.costs,
+        run_flops=request.run_flops,
         seed=request.seed,
         launcher=launcher_of(request.hosts, request.reach),
         promised=nodes,

@@ -1,5 +1,6 @@
 """Scoring: policies, the layers of a check, statistics, and the verdict. Fails closed: missing is never a pass."""
 
+from .costs import costs_document
 from .defects import defects
 from .doubts import doubts_of
 from .policy import Policy, document_for, load_policy, policy_from_text, policy_names
@@ -17,6 +18,7 @@ __all__ = [
     "PolicyError",
     "Reliability",
     "Verdict",
+    "costs_document",
     "defects",
     "document_for",
     "doubts_of",

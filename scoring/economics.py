@@ -1,138 +1,173 @@
-"""What the cluster gives for its money: utilisation, projected goodput, and USD a useful PFLOP-day."""
+"""What the cluster gives for its money: utilisation, goodput, USD a useful PFLOP-day, a training run, spares.
 
-from collections.abc import Iterable
+An interval has failure rate and speed both at their bad ends, and both at their good ends.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 
-from ..evidence import Promised, Run
-from .derived import Figures, straggler_loss
-from .goodput import goodput, job_mtbf_s
-from .reliability import failures_seen, node_days
-from .statistics import median_interval, projected_rate
-from .verdict import Economics, Interval
-from .words import counted, figure, three_digits
+from ..evidence import Run
+from .derived import Figures
+from .finding_costs import finding_costs
+from .goodput import longest_save_s
+from .policy_model import Terms
+from .projection import HOURS_A_MONTH, Outlook, Spare, outlook, spares_needed
+from .reliability import observed_seconds
+from .rental import Rental, rental_of
+from .verdict import Economics, Finding, Interval, Replacement
+from .words import counted, percent, three_digits
 
-# From a failure until training goes on (noticed, rescheduled, loaded), until a run measures it: operators of large
-# clusters report 10 to 15 minutes.
-ASSUMED_RECOVERY_S = 900.0
-HOURS_A_DAY = 24
+SAVE_OVERHEAD = 0.05  # the longest save is the one whose overhead stays at this share
+DIGITS = 6
+_WAYS: dict[Spare, str] = {"hot": "a hot spare", "cold": "a cold spare", "none": "no spare"}
 
 
-def economics(run: Run, figures: Figures, excluded: tuple[str, ...]) -> Economics:
-    """The figures that can be had; for each of the others a line that says what it needs."""
-    missing: list[str] = []
-    nodes = [node for node in run.header.promised if node.node not in excluded]
-    subjects = [f"{node.node}/{rank}" for node in nodes for rank in node.ranks]
-    mfu = _across(figures, "burn_in.mfu", subjects, "share", missing)
-    if mfu is None:
-        missing.append("MFU: a burn-in on every accelerator, and a reference for its kind")
-    speed = _across(figures, "burn_in.model_tflops", subjects, "TFLOPS", missing)
-    projected = _goodput(run, figures, len(nodes), missing)
-    return Economics(
-        mfu=mfu,
-        goodput=projected,
-        usd_per_pflop_day=_money(
-            run=run, figures=figures, speed=speed, projected=projected, nodes=nodes, missing=missing
+def economics(
+    run: Run, figures: Figures, excluded: tuple[str, ...], findings: Sequence[Finding] = (), terms: Terms | None = None
+) -> Economics:
+    """The figures that can be had; for each of the others a line that says what it needs. Raises CostsError."""
+    rental = rental_of(run, figures, excluded, terms)
+    costs = finding_costs(rental, figures, excluded, findings)
+    hours = observed_seconds(run) / 3600
+    plain = Economics(
+        mfu=rental.mfu,
+        run_flops=rental.run_flops,
+        findings=costs,
+        findings_usd_per_month=sum(cost.usd.value or 0.0 for cost in costs) if rental.price is not None else None,
+        test_node_hours=hours * len(run.header.promised),
+        test_usd=None if rental.price is None else hours * rental.paid_accelerators * rental.price,
+        missing=rental.missing,
+    )
+    return rounded(_projected(plain, rental) if rental.save_s and rental.subjects else plain)
+
+
+def _projected(plain: Economics, rental: Rental) -> Economics:
+    """With all that rests on a measured save."""
+    spare = rental.costs.spare or "hot"
+    seen = _Ends(rental, spare)
+    trained = f"model FLOPs of the burn-in, {counted(len(rental.subjects), 'accelerator')}"
+    return msgspec.structs.replace(
+        plain,
+        goodput=seen.goodput(),
+        usd_per_pflop_day=seen.usd_per_pflop_day(),
+        effective_throughput=seen.rising(
+            lambda found: found.effective,
+            "share",
+            f"MFU x goodput x (1 - {percent(rental.loss or 0.0)} lost to stragglers) x {len(rental.subjects)} of "
+            f"{counted(rental.paid_accelerators, 'paid accelerator')}",
         ),
-        missing=tuple(dict.fromkeys(missing)),
+        run_s=seen.falling(lambda found: found.run_s, "s", trained),
+        run_usd=seen.falling(lambda found: found.run_usd, "USD", f"{trained}, {_paid(rental)}"),
+        replacements=tuple(_replacement(rental, way, assumed=way == spare) for way in _WAYS),
+        spares=_spares(rental),
+        checkpoint_interval_s=seen.rising(
+            lambda found: found.interval_s, "s", f"Daly's, for saves of {three_digits(rental.save_s or 0.0)} s"
+        ),
+        longest_save_s=_longest_save(seen),
+        situation=seen.at["value"],
     )
 
 
-def _across(
-    figures: Figures, metric: str, subjects: list[str], unit: str, missing: list[str]
-) -> Interval | None:  # fmt: skip
-    """The median over accelerators with its interval; None unless every one of them has a value."""
-    numbers = [value.value for subject in subjects for value in figures.of(metric, subject)]
-    whole = [number for number in numbers if number is not None]
-    if not whole or len(whole) < len(numbers) or len(whole) < len(subjects):
-        return None
-    low, middle, high = median_interval(whole)
-    alone = len(whole) == 1  # one number has no interval
-    basis = f"burn-in, median over {counted(len(whole), 'accelerator')}"
-    return Interval(
-        value=middle, low=None if alone else low, high=None if alone else high, unit=unit, basis=basis,
-        reference=_peaks(figures, subjects) if unit == "share" else "",
-    )  # fmt: skip
+class _Ends:
+    """The outlook as it is (value), and with everything at its bad (low) and its good (high) end."""
+
+    def __init__(self, rental: Rental, spare: Spare) -> None:
+        self.rental = rental
+        self.spare = spare
+        self.at = {end: rental.situation(spare, end=end) for end in ("low", "value", "high")}
+        self.seen = {end: outlook(at) for end, at in self.at.items()}
+
+    def rising(self, of: Callable[[Outlook], float | None], unit: str, basis: str) -> Interval | None:
+        """A figure of which more is better."""
+        low, value, high = (of(self.seen[end]) for end in ("low", "value", "high"))
+        return None if value is None else Interval(value=value, low=low, high=high, unit=unit, basis=basis)
+
+    def falling(self, of: Callable[[Outlook], float | None], unit: str, basis: str) -> Interval | None:
+        """A figure of which less is better."""
+        high, value, low = (of(self.seen[end]) for end in ("low", "value", "high"))
+        return None if value is None else Interval(value=value, low=low, high=high, unit=unit, basis=basis)
+
+    def goodput(self) -> Interval:
+        """Never missing where a save was measured."""
+        low, value, high = (self.seen[end].goodput for end in ("low", "value", "high"))
+        return Interval(value=value, low=low, high=high, unit="share", basis=_goodput_basis(self.rental, self.spare))
+
+    def usd_per_pflop_day(self) -> Interval | None:
+        """Of what training makes use of."""
+        basis = f"{_paid(self.rental)}, model FLOPs of the burn-in, one run"
+        return self.falling(lambda found: found.usd_per_pflop_day, "USD", basis)
 
 
-def _peaks(figures: Figures, subjects: list[str]) -> str:
-    """The peaks that shares of these accelerators are of, each with its source."""
-    kinds = {kind.key: kind for subject in subjects if (kind := figures.facts.accelerator(subject)) is not None}
-    told = []
-    for kind in kinds.values():
-        peak = kind.value("matmul.tflops", {"dtype": "bf16"}, "peak")
-        if peak is not None:
-            from_whom = figures.facts.references.sources[peak.source].name
-            told.append(f"{kind.key}: dense bf16 peak {figure(peak.value, 'TFLOPS')} ({from_whom})")
-    return "; ".join(told)
-
-
-def _goodput(run: Run, figures: Figures, nodes: int, missing: list[str]) -> Interval | None:
-    """Daly's share with the slowest measured save, over the credible interval of the failure rate."""
-    save = _slowest_save(run, figures)
-    if save is None or save <= 0 or not nodes:
-        missing.append("Goodput: a measured checkpoint save")
-        return None
-    rate = projected_rate(failures_seen(run), node_days(run))
-    low, middle, high = (
-        goodput(save, job_mtbf_s(nodes, at), ASSUMED_RECOVERY_S) for at in (rate.high, rate.point or 0.0, rate.low)
+def _goodput_basis(rental: Rental, spare: Spare) -> str:
+    wait = rental.waits[spare].seconds / 3600
+    waits = f"{three_digits(wait)} h for another node ({_WAYS[spare]})" if wait else _WAYS[spare]
+    rate = (rental.rate.point or 0.0) * 1000
+    return (
+        f"saves of {three_digits(rental.save_s or 0.0)} s as measured; recovery: {rental.recovery.source}; {waits}"
+        f"{'' if rental.costs.spare else ' assumed'}; {three_digits(rate)} failures per 1000 node-days projected, "
+        f"{counted(rental.nodes, 'node')}"
     )
+
+
+def _paid(rental: Rental) -> str:
+    """The price, and what is paid beside it."""
+    costs = rental.costs
+    told = [f"{three_digits(rental.price or 0.0)} USD an accelerator-hour"]
+    if costs.usd_per_month:
+        told.append(f"{three_digits(costs.usd_per_month)} USD a month of storage, egress and support")
+    if costs.setup_hours:
+        of = f"of {three_digits(costs.rental_months)} months"
+        told.append(f"{three_digits(costs.setup_hours)} h {of} to set up")
+    return ", ".join(told)
+
+
+def _replacement(rental: Rental, way: Spare, *, assumed: bool) -> Replacement:
+    seen, wait = _Ends(rental, way), rental.waits[way]
+    return Replacement(
+        spare=way,
+        wait_hours=wait.seconds / 3600,
+        source=wait.source,
+        assumed=assumed,
+        goodput=seen.goodput(),
+        usd_per_pflop_day=seen.usd_per_pflop_day(),
+    )
+
+
+def _spares(rental: Rental) -> Interval:
+    """Spares for as long as a node is away, at each end of the failure rate."""
+    hours, rate = rental.waits["none"].seconds / 3600, rental.rate
+    low, value, high = (spares_needed(rental.nodes, at, hours) for at in (rate.low, rate.point or 0.0, rate.high))
+    rent = ""
+    if rental.price is not None:
+        each = len(rental.subjects) / rental.nodes * rental.price * HOURS_A_MONTH
+        rent = f"; {three_digits(float(round(each * value)))} USD a month, if they are rented"
     basis = (
-        f"saves of {three_digits(save)} s as measured, recovery in {ASSUMED_RECOVERY_S / 60:.0f} min assumed, "
-        f"{three_digits((rate.point or 0.0) * 1000)} failures per 1000 node-days projected, {counted(nodes, 'node')}"
+        f"{counted(rental.nodes, 'node')} run 95 % of the time, each away {three_digits(hours)} h after a failure "
+        f"({rental.waits['none'].source}){rent}"
     )
-    return Interval(value=middle, low=low, high=high, unit="share", basis=basis)
+    return Interval(value=value, low=low, high=high, unit="nodes", basis=basis)
 
 
-def _slowest_save(run: Run, figures: Figures) -> float | None:
-    """Seconds of the slowest save: the burn-in's own, else the checkpoint probe's."""
-    places: Iterable[tuple[str, str]] = [("burn_in.checkpoint", "cluster")]
-    for choice in (places, [("checkpoint.save", name) for name in run.header.filesystems]):
-        values = [value.value for metric, subject in choice for value in figures.of(metric, subject)]
-        if values and None not in values:
-            return max(value for value in values if value is not None)
-    return None
-
-
-def _money(
-    *,
-    run: Run,
-    figures: Figures,
-    speed: Interval | None,
-    projected: Interval | None,
-    nodes: list[Promised],
-    missing: list[str],
-) -> Interval | None:
-    """price x 24 h / (PFLOPS an accelerator x goodput x (1 - straggler loss) x usable / paid nodes)."""
-    price = run.header.price_per_gpu_hour
-    loss = straggler_loss(figures, [f"{node.node}/{rank}" for node in nodes for rank in node.ranks])
-    if price is None:
-        missing.append("Money per useful PFLOP-day: the price (--price USD_PER_GPU_HOUR)")
-    if speed is None or loss is None:
-        missing.append("Money per useful PFLOP-day: a burn-in on every accelerator")
-    if price is None or speed is None or projected is None or loss is None:
+def _longest_save(seen: _Ends) -> Interval | None:
+    """None where nothing ever fails: then any save is short enough."""
+    low, value, high = (longest_save_s(SAVE_OVERHEAD, seen.at[end].mtbf_s) for end in ("low", "value", "high"))
+    if not math.isfinite(value):
         return None
-
-    def usd(tflops: float | None, share: float | None) -> float | None:
-        if tflops is None or share is None:
-            return None
-        useful = tflops / 1000 * share * (1 - loss) * len(nodes) / len(run.header.promised)
-        return price * HOURS_A_DAY / useful if useful > 0 else None
-
-    return Interval(
-        value=usd(speed.value, projected.value),
-        low=usd(speed.high, projected.high),
-        high=usd(speed.low, projected.low),
-        unit="USD",
-        basis=f"{three_digits(price)} USD an accelerator-hour, model FLOPs of the burn-in, one run",
-    )
+    basis = f"keeps the overhead of saves at {percent(SAVE_OVERHEAD)} at most (Young)"
+    return Interval(value=value, low=low, high=high if math.isfinite(high) else None, unit="s", basis=basis)
 
 
-def rounded(figure: Interval | None, digits: int = 6) -> Interval | None:
-    """The same interval with figures that read alike on every platform."""
-    if figure is None:
-        return None
-    low, middle, high = (
-        None if n is None else float(f"{n:.{digits}g}") for n in (figure.low, figure.value, figure.high)
-    )
-    return msgspec.structs.replace(figure, low=low, value=middle, high=high)
+def rounded(money: Economics) -> Economics:
+    """The same with figures that read alike on every platform."""
+    return msgspec.convert(_rounded(msgspec.to_builtins(money)), Economics)
+
+
+def _rounded(part: Any) -> Any:
+    if isinstance(part, dict):
+        return {key: _rounded(value) for key, value in part.items()}
+    if isinstance(part, list | tuple):
+        return [_rounded(value) for value in part]
+    return float(f"{part:.{DIGITS}g}") if isinstance(part, float) else part

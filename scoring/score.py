@@ -8,7 +8,7 @@ from .actions import with_advice
 from .composite import index
 from .decision import coverage, decide, remaining
 from .derived import Figures
-from .economics import economics, rounded
+from .economics import economics
 from .facts import Facts
 from .happenings import Happenings
 from .joined import measured_when, standing
@@ -17,14 +17,14 @@ from .policy import Policy, policy_from_text
 from .reliability import observed_seconds, reliability
 from .sentences import caveats, confidence, not_judged, reasons, sentence
 from .values import Values
-from .verdict import Economics, PolicyName, Verdict, VerdictWord
+from .verdict import PolicyName, Verdict, VerdictWord
 
 SIGNABLE_WORDS = ("GO", "CONDITIONAL")
 
 
 def score_run(run: Run, policy: Policy | None = None, baseline: Run | None = None) -> Verdict:
     """Judge a run by a policy: the one it carries unless another is given. Raises PolicyError for one that cannot be
-    used. `baseline` is an accepted run to compare with."""
+    used, CostsError for such a file of costs. `baseline` is an accepted run to compare with."""
     with collector_paused():
         return _judge(run, policy, baseline)
 
@@ -55,7 +55,7 @@ def _judge(run: Run, policy: Policy | None, baseline: Run | None) -> Verdict:
         exclude=decision.excluded,
         findings=findings,
         coverage=covered,
-        economics=_rounded(economics(run, figures, decision.excluded)),
+        economics=economics(run, figures, decision.excluded, findings, policy.terms),
         reliability=failures,
         policy=PolicyName(name=policy.name, sha256=policy.sha256),
         references=PolicyName(name=own.name, sha256=own.sha256) if (own := figures.facts.references.own) else None,
@@ -82,12 +82,3 @@ def read_verdict(content: bytes) -> Verdict:
 
 def _figures(run: Run) -> Figures:
     return Figures(run.header, Values(run), Facts(run))
-
-
-def _rounded(money: Economics) -> Economics:
-    return msgspec.structs.replace(
-        money,
-        mfu=rounded(money.mfu),
-        goodput=rounded(money.goodput),
-        usd_per_pflop_day=rounded(money.usd_per_pflop_day),
-    )

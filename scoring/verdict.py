@@ -5,6 +5,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from .projection import Situation, Spare
+
 VerdictWord = Literal["GO", "CONDITIONAL", "NO_GO", "INCONCLUSIVE"]
 Result = Literal["pass", "warn", "fail", "not_measured"]
 Layer = Literal["rule", "contract", "reference", "peers", "baseline"]
@@ -67,12 +69,50 @@ class Interval(Struct, frozen=True, kw_only=True):
     reference: str = ""  # what a share is a share of, with its source
 
 
+class Replacement(Struct, frozen=True, kw_only=True):
+    """A way to make up for a failed node: how long the job waits for another, who says so, and what it gives."""
+
+    spare: Spare
+    wait_hours: float
+    source: str
+    assumed: bool  # whether the figures of the first screen rest on this way
+    goodput: Interval
+    usd_per_pflop_day: Interval | None = None
+
+
+class FindingCost(Struct, frozen=True, kw_only=True):
+    """What a finding costs a month, in USD; `usd.basis` derives it in words. `checks` are those that found it; a node
+    that is taken out has none of its own."""
+
+    subject: str
+    usd: Interval
+    checks: tuple[str, ...] = ()
+
+
 class Economics(Struct, frozen=True, kw_only=True):
-    """What the cluster gives for its money. A figure that cannot be had is None, and `missing` says what it needs."""
+    """What the cluster gives for its money. A figure that cannot be had is None, and `missing` says what it needs.
+
+    `effective_throughput` is the share of the peak of all that is paid for which training makes use of. `run_*` are of
+    the stated training run, `run_flops`. `spares` are the nodes beside those that train with which they run for 95 % of
+    the time. `situation` is what all of it was computed from, for who changes a figure.
+    """
 
     mfu: Interval | None = None
     goodput: Interval | None = None
     usd_per_pflop_day: Interval | None = None
+    effective_throughput: Interval | None = None
+    run_flops: float | None = None
+    run_s: Interval | None = None
+    run_usd: Interval | None = None
+    replacements: tuple[Replacement, ...] = ()
+    spares: Interval | None = None
+    checkpoint_interval_s: Interval | None = None
+    longest_save_s: Interval | None = None
+    findings: tuple[FindingCost, ...] = ()
+    findings_usd_per_month: float | None = None
+    test_node_hours: float | None = None
+    test_usd: float | None = None
+    situation: Situation | None = None
     missing: tuple[str, ...] = ()
 
 
