@@ -15,8 +15,17 @@ PART_COLOURS = (SKY, BLUE, GREEN, PINK)
 PART_CLASSES = ("sky", "blue", "green", "pink")
 
 
-def stacked(bars: Sequence[Sequence[float]], parts: Sequence[str], *, unit: str, axis: str, label: str) -> Markup:
-    """Bars of parts, one a save in order: lying where they are few, else standing."""
+def stacked(
+    bars: Sequence[Sequence[float]],
+    parts: Sequence[str],
+    *,
+    unit: str,
+    axis: str,
+    label: str,
+    marked: frozenset[int] = frozenset(),
+) -> Markup:
+    """Bars of parts, one a save in order: lying where they are few, else standing. The totals of those whose places are
+    `marked` (from 0) stand in colour."""
     lying = len(bars) <= 12
     rows = [row for place, bar in enumerate(bars, 1) for row in _bar_rows(place, bar, parts, unit)]
     order = [str(place) for place in range(1, len(bars) + 1)]
@@ -30,14 +39,25 @@ def stacked(bars: Sequence[Sequence[float]], parts: Sequence[str], *, unit: str,
         base = alt.Chart(inline([row for row in rows if row["part"] == part]))
         encoding = {side: across, "x" if lying else "y": along, **ends, "description": alt.Description("tip:N")}
         layers.append(base.mark_bar(color=colour).encode(**encoding))
-    if lying:
-        totals = [
-            {"place": str(p), "start": sum(bar), "shown": figure(sum(bar), unit)} for p, bar in enumerate(bars, 1)
-        ]
-        text = alt.Chart(inline(totals)).mark_text(align="left", dx=6, color=INK)
-        layers.append(text.encode(y=across, x="start:Q", text="shown:N"))
+    layers += [_totals(bars, unit, told, across, lying=lying) for told in _told(len(bars), marked, lying=lying)]
     height = max(40, 28 * len(bars)) if lying else 220
     return draw(alt.layer(*layers).properties(width=WIDTH, height=height), label=label)
+
+
+def _told(count: int, marked: frozenset[int], *, lying: bool) -> list[tuple[list[int], str]]:
+    """Whose totals are written and in which colour: all of lying bars, only the marked ones of standing bars."""
+    plain = [place for place in range(count) if lying and place not in marked]
+    return [(places, tone) for places, tone in ((plain, INK), (sorted(marked), BAD)) if places]
+
+
+def _totals(
+    bars: Sequence[Sequence[float]], unit: str, told: tuple[list[int], str], across: Any, *, lying: bool
+) -> Any:
+    places, tone = told
+    rows = [{"place": str(p + 1), "total": sum(bars[p]), "shown": figure(sum(bars[p]), unit)} for p in places]
+    base = alt.Chart(inline(rows))
+    text = base.mark_text(align="left", dx=6, color=tone) if lying else base.mark_text(dy=-8, color=tone)
+    return text.encode(**{"y" if lying else "x": across, "x" if lying else "y": "total:Q", "text": "shown:N"})
 
 
 def counts(rows: Sequence[tuple[str, int, bool]], *, axis: str, label: str) -> Markup:

@@ -46,8 +46,23 @@ def against(
     return draw(alt.layer(*layers).properties(width=WIDTH, height=220), label=label)
 
 
-def series(points: Sequence[tuple[float, float, float, float]], *, x: str, y: str, label: str) -> Markup:
-    """A median line with its band over a running number. A point is (place, low, median, high)."""
+class Happened(Struct, frozen=True, kw_only=True):
+    """An event beside a series: where on its axis, and what it was."""
+
+    place: float
+    words: str
+
+
+def series(
+    points: Sequence[tuple[float, float, float, float]],
+    *,
+    x: str,
+    y: str,
+    label: str,
+    happened: Sequence[Happened] = (),
+) -> Markup:
+    """A median line with its band over a running number. A point is (place, low, median, high). What happened stands
+    as ticks above, the first of them in words."""
     rows = [{"place": place, "low": low, "value": value, "high": high} for place, low, value, high in points]
     base = alt.Chart(inline(rows))
     across = alt.X(
@@ -56,7 +71,20 @@ def series(points: Sequence[tuple[float, float, float, float]], *, x: str, y: st
     up = alt.Y("low:Q", title=y, scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=5))
     band = base.mark_area(color=BAND, opacity=0.9).encode(x=across, y=up, y2="high:Q")
     line = base.mark_line(color=INK, strokeWidth=1.5).encode(x=across, y="value:Q")
-    return draw(alt.layer(band, line).properties(width=WIDTH, height=200), label=label)
+    return draw(alt.layer(band, line, *_ticks(happened)).properties(width=WIDTH, height=200), label=label)
+
+
+def _ticks(happened: Sequence[Happened]) -> list[Any]:
+    if not happened:
+        return []
+    base = alt.Chart(inline([{"place": each.place, "tip": each.words} for each in happened]))
+    ticks = base.mark_tick(color=BAD, thickness=2, size=12, orient="vertical")
+    first = alt.Chart(inline([{"place": happened[0].place, "words": happened[0].words}]))
+    words = first.mark_text(color=BAD, align="left", dx=5, fontSize=11)
+    return [
+        ticks.encode(x="place:Q", y=alt.value(-8), description="tip:N"),
+        words.encode(x="place:Q", y=alt.value(-8), text="words:N"),
+    ]
 
 
 def _one_curve(

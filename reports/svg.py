@@ -114,11 +114,13 @@ def _attributes(element: ET.Element) -> dict[str, str]:
     if classes:
         kept["class"] = " ".join(classes)
     label = element.get("aria-label")
-    if label and element.get("role") == "graphics-symbol" and element.get("aria-roledescription") != "axis":
+    if label and element.get("role") == "graphics-symbol" and element.get("aria-roledescription") not in _SILENT:
         kept["data-tip"] = label
     return kept
 
 
+# What has no description of its own: Vega would read out its raw data.
+_SILENT = frozenset({"axis", "text mark", "rule mark"})
 _DEFAULTS = frozenset({("opacity", "1"), ("transform", "translate(0,0)")})
 
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 PRIOR_FAILURES = 0.5
 PRIOR_NODE_DAYS = 125.0
 PRIOR_RATE = PRIOR_FAILURES / PRIOR_NODE_DAYS  # 0.004 a node-day
+PLAUSIBLE_RATES = (0.002, 0.009)  # between which large clusters report theirs
 
 
 class Bounds(NamedTuple):

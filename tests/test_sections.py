@@ -5,17 +5,19 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from generated_runs import START, make_run, write_records, write_run
+from generated_runs import START, as_run, make_run, write_records, write_run
 
-from hwlottery.evidence import AnyRecord, Event, Fact, NotMeasured, Run, measured, read_run
+from hwlottery.evidence import AnyRecord, Event, Fact, Measurement, NotMeasured, Run, measured, read_run
 from hwlottery.reports.appendix import appendix
 from hwlottery.reports.findings import passed, rows
 from hwlottery.reports.layout import Section
 from hwlottery.reports.measured import Measured, params_label
 from hwlottery.reports.rental import rent_a_month, rented
 from hwlottery.reports.sections import SECTIONS
+from hwlottery.reports.sections.burn_in_failures import failures as failures_part
 from hwlottery.reports.visibility import exclusion, visibility
 from hwlottery.scoring import score_run
+from hwlottery.scoring.verdict import Reliability
 
 
 def sections_of(run: Run) -> dict[str, Section]:
@@ -100,6 +102,17 @@ def test_a_save_that_stalls_is_the_message_of_the_chart(tmp_path: Path) -> None:
     chart = sections_of(run_of(tmp_path, *records))["storage"].chart
     assert chart is not None
     assert chart.title == "1 save of 3 took over twice the median"
+    assert "fill-bad" in chart.svg, "the stall stands in colour"
+
+
+def test_saves_without_a_stall_are_in_no_colour_that_warns(tmp_path: Path) -> None:
+    parts = {"stage": 0.1, "write": 1.0, "sync": 0.5, "commit": 0.1, "save": 1.7}
+    records = [
+        measured(metric=f"checkpoint.{part}", subject="fs:/shared", samples=[s] * 20) for part, s in parts.items()
+    ]
+    chart = sections_of(run_of(tmp_path, *records))["storage"].chart
+    assert chart is not None
+    assert "fill-bad" not in chart.svg
 
 
 def test_the_parts_of_a_save_name_the_largest(tmp_path: Path) -> None:
@@ -128,6 +141,75 @@ def test_steps_that_slow_down_are_the_message_of_the_burn_in(tmp_path: Path) -> 
     ].chart
     assert chart is not None
     assert chart.title.startswith("Step time rises by 3")
+
+
+def test_steps_stand_over_the_hours_they_took_and_events_above_them(tmp_path: Path) -> None:
+    steps = measured(metric="burn_in.step", subject="n00/gpu0", samples=[1.0] * 60)
+    assert isinstance(steps, Measurement)
+    steps = msgspec.structs.replace(steps, start=START, end=START + timedelta(hours=6))
+    inside = Event(time=START + timedelta(hours=3), kind="xid", subject="n00/gpu0", severity="error", detail="79")
+    after = Event(time=START + timedelta(hours=7), kind="xid", subject="n01/gpu0", severity="error", detail="79")
+    chart = sections_of(run_of(tmp_path, steps, inside, after))["burn_in"].chart
+    assert chart is not None
+    assert chart.title == "Step time stays at 1 s; 1 event meanwhile"
+    assert "hours since the burn-in began" in chart.svg
+    assert "17:02:00 UTC, n00/gpu0: xid" in chart.svg
+    assert "n01/gpu0" not in chart.svg
+
+
+@pytest.mark.parametrize(
+    ("failures", "days", "low", "high", "title"),
+    [
+        (0, 16.0, None, 0.187, "Too few node-days to tell from published clusters: at most 187 per 1,000 node-days"),
+        (0, 1000.0, None, 0.003, "Nodes fail no more often than in published clusters: at most 3 per 1,000 node-days"),
+        (
+            9,
+            90.0,
+            0.052,
+            0.17,
+            "Nodes fail more often than in published clusters: 52\N{EN DASH}170 per 1,000 node-days",
+        ),
+    ],
+)
+def test_the_failure_rate_is_told_against_published_clusters(
+    failures: int, days: float, low: float | None, high: float, title: str
+) -> None:
+    header, records = make_run(nodes=1, accelerators=1, policy="smoke", device="cpu")
+    seen = Reliability(
+        node_days=days,
+        failures=failures,
+        rate_low=low,
+        rate_high=high,
+        projected_rate=0.004,
+        node_days_to_settle=None,
+    )
+    part = failures_part(msgspec.structs.replace(score_run(as_run(header, records)), reliability=seen))
+    assert part is not None
+    assert part.chart is not None
+    assert part.chart.title == title
+    assert "Llama 3, 16,384 H100: 3.79" in part.chart.svg
+    assert ("fill-bad" in part.chart.svg) == (low is not None)
+
+
+def test_a_promised_time_between_failures_is_a_line_in_the_chart_of_failures() -> None:
+    header, records = make_run(nodes=2, accelerators=1, policy="contract")
+    part = failures_part(score_run(as_run(header, records)))
+    assert part is not None
+    assert part.chart is not None
+    assert ">promised " in part.chart.svg
+
+
+def test_no_rate_is_drawn_where_no_time_was_observed(tmp_path: Path) -> None:
+    header, _ = make_run(nodes=2, accelerators=1)
+    assert failures_part(score_run(as_run(header, []))) is None
+
+
+def test_what_is_demanded_by_reference_is_a_line_beside_the_median(tmp_path: Path) -> None:
+    chart = sections_of(run_with(tmp_path, "slow@n01/gpu1=0.7"))["compute"].chart
+    assert chart is not None
+    assert ">demanded 657 TFLOPS<" in chart.svg
+    assert ">good 694 TFLOPS<" in chart.svg
+    assert ">median 731 TFLOPS<" in chart.svg
 
 
 def test_a_burn_in_of_more_steps_than_are_kept_is_drawn_from_its_quantiles(tmp_path: Path) -> None:

@@ -21,16 +21,23 @@ def judged_chart(measured: Measured, verdict: Verdict, group: Group) -> Chart:
 
 
 def demanded(verdict: Verdict, group: Group) -> list[Line]:
-    """The threshold of a group as a line, where the verdict has one number for all its subjects."""
-    found = {
-        each.threshold
+    """The thresholds of a group as lines, where the verdict has one number for all its subjects: the contract's or the
+    reference's before that of a comparison. Who fails is told what is demanded, who does not what is good."""
+    judged = [
+        each
         for each in _findings(verdict, group.metric.name)
         if each.threshold is not None and each.unit == group.metric.unit and each.params == group.params
-    }
-    if len(found) != 1:
+    ]
+    found = [each for each in judged if each.layer not in ("peers", "baseline")] or judged
+    failed = {each.threshold for each in found if each.result == "fail"}
+    others = {each.threshold for each in found} - failed
+    if len(failed) > 1 or len(others) > 1:
         return []
-    value = found.pop()
-    return [Line(value=value, label=f"demanded {figure(value, group.metric.unit)}")]
+    words = [("demanded", failed or others), ("good", others if failed else set())]
+    unit = group.metric.unit
+    return [
+        Line(value=value, label=f"{word} {figure(value, unit)}") for word, values in words for value in values if value
+    ]
 
 
 def each_of(group: Group) -> str:

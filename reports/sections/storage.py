@@ -73,7 +73,9 @@ def _chart(measured: Measured, main: Group) -> Chart | None:
     if not bars:
         return None
     title = _title(bars, slowest, several=len(main.values) > 1)
-    svg = stacked(bars[:_MOST_SAVES], PARTS, unit="s", axis="seconds", label=f"{title}; table below.")
+    shown = bars[:_MOST_SAVES]
+    stalls = frozenset(place for place in _stalls(bars) if place < len(shown))
+    svg = stacked(shown, PARTS, unit="s", axis="seconds", label=f"{title}; table below.", marked=stalls)
     left = f" The first {_MOST_SAVES} of {len(bars)} saves." if len(bars) > _MOST_SAVES else ""
     note = "Each part is its slowest rank's, so parts can add up to more than the save." + left
     return Chart(title=title, svg=svg, note=note, key=tuple(zip(PART_CLASSES, PARTS, strict=True)))
@@ -94,10 +96,16 @@ def _samples(measured: Measured, name: str, save: Value) -> Sequence[float]:
     return ()
 
 
+def _stalls(bars: Sequence[Sequence[float]]) -> list[int]:
+    """The places of the saves that took over twice the median."""
+    totals = [sum(bar) for bar in bars]
+    limit = _STALL * statistics.median(totals)
+    return [place for place, total in enumerate(totals) if total > limit]
+
+
 def _title(bars: Sequence[Sequence[float]], save: Value, *, several: bool) -> str:
     totals = [sum(bar) for bar in bars]
-    middle = statistics.median(totals)
-    stalls = sum(total > _STALL * middle for total in totals)
+    stalls = len(_stalls(bars))
     sums = {part: sum(bar[place] for bar in bars) for place, part in enumerate(PARTS)}
     largest = max(sums, key=lambda part: sums[part])
     where = f"{save.subject}: " if several else ""
