@@ -86,7 +86,7 @@ def _columns(values: Sequence[Dot], unit: str, axis: str, lines: Sequence[Line])
 
 
 def peers(values: Sequence[Dot], *, unit: str, threshold: Line | None, label: str) -> Markup:
-    """One value against its peers on a single line; beyond 64 peers their 5-95% range and median."""
+    """Marked values against their peers on a single line; beyond 64 peers their 5-95% range and median."""
     data = [_dot_row(dot, unit) for dot in values]
     lines = [threshold] if threshold else []
     x = alt.X("value:Q", title=unit, scale=_scale(values, lines), axis=alt.Axis(tickCount=5, grid=False))
@@ -96,9 +96,11 @@ def peers(values: Sequence[Dot], *, unit: str, threshold: Line | None, label: st
         layers += _range_of(sorted(row["value"] for row in others), unit)
     else:
         layers.append(alt.Chart(inline(others)).mark_circle(color=FINE, size=50).encode(x=x, description="tip:N"))
-    own = alt.Chart(inline([row for row in data if row["marked"]]))
+    marked = [row for row in data if row["marked"]]
+    own = alt.Chart(inline(marked[:64]))
     layers.append(own.mark_circle(color=BAD, size=110, opacity=1).encode(x=x, description="tip:N"))
-    layers.append(own.mark_text(color=BAD, dy=-13, fontWeight="bold").encode(x=x, text="name:N"))
+    named = alt.Chart(inline(marked if len(marked) == 1 else []))
+    layers.append(named.mark_text(color=BAD, dy=-13, fontWeight="bold").encode(x=x, text="name:N"))
     return draw(alt.layer(*layers).properties(width=560, height=44), label=label)
 
 

@@ -12,7 +12,7 @@ from .charts import Line, peers
 from .log_excerpt import Excerpt, excerpt, log_names
 from .measured import Group, Measured, Value, params_label
 from .numbers import figure, significant
-from .plain_text import listed, printable
+from .plain_text import listed, natural, printable
 from .spread import dot_of
 from .tables import reason_words
 
@@ -34,27 +34,31 @@ def details(
     if each.detail and len(checks) == 1:
         yield "Detail", printable(each.detail)
     if len(checks) == 1:
-        yield from _of_one(measured, each, values)
+        yield from _of_one(measured, group, values)
 
 
-def _of_one(measured: Measured, each: Finding, values: Group | None) -> Iterable[tuple[str, str]]:
+def _of_one(measured: Measured, group: Sequence[Finding], values: Group | None) -> Iterable[tuple[str, str]]:
+    """What one check rests on; samples only where it is of one subject."""
+    each, alone = group[0], len(group) == 1
     if each.metric:
         params = f" ({params_label(each.params)})" if each.params else ""
         yield "Metric", f"{printable(each.metric, 128)}{params}"
-    if each.first_observed is not None:
+    if each.first_observed is not None and alone:
         yield "First attempt", figure(each.first_observed, each.unit)
     own = _own(each, values)
-    if own and values:
+    if own and values and alone:
         yield "Samples", _samples(own, values.metric.unit)
         yield from _taken(own)
-    if each.evidence:
-        yield "Trials", printable(listed(each.evidence, 8), 600)
+    trials = list(dict.fromkeys(trial for one in group for trial in one.evidence))
+    if trials:
+        yield "Trials", printable(listed(trials, 8), 600)
     logs = _logs(measured.run, each)
     if logs:
         yield "Logs", printable(listed([f"logs/{name}" for name in logs], 4), 600)
     yield "Required", "yes, by the policy for this access tier" if each.required else "no"
-    if each.excludes:
-        yield "Taking out", f"{each.excludes} would cure it"
+    out = sorted({one.excludes for one in group if one.excludes}, key=natural)
+    if out:
+        yield "Taking out", f"{listed(out, 8)} would cure it"
 
 
 def _logs(run: Run, each: Finding) -> list[str]:
@@ -109,19 +113,22 @@ def _own(each: Finding, values: Group | None) -> Value | None:
     return next((value for value in values.values if value.subject == each.subject), None) if values else None
 
 
-def among_peers(each: Finding, values: Group) -> Markup | None:
-    """The finding's value drawn among its peers, or None where it has none."""
+def among_peers(group: Sequence[Finding], values: Group) -> Markup | None:
+    """The values of findings of one check drawn among their peers, or None where there are none."""
+    each, subjects = group[0], {one.subject for one in group}
     if len(values.values) < 2:
         return None
     unit = values.metric.unit
     several = len({name for value in values.values for name in nodes_of(value.subject)}) > 1
-    marks = [dot_of(value, {each.subject}, several=several) for value in values.values]
+    marks = [dot_of(value, subjects, several=several) for value in values.values]
     same_unit = each.threshold is not None and each.unit == unit
     threshold = (
         Line(value=each.threshold or 0.0, label=f"demanded {figure(each.threshold, unit)}") if same_unit else None
     )
     middle = figure(values.median, unit)
-    label = f"{each.subject} at {figure(each.observed, each.unit)} among {len(marks) - 1} peers, median {middle}"
+    who = each.subject if len(subjects) == 1 else f"{each.subject} and {len(subjects) - 1} more"
+    others = len(marks) - len(subjects)
+    label = f"{who} at {figure(each.observed, each.unit)} among {others} peers, median {middle}"
     return peers(marks, unit=unit, threshold=threshold, label=label)
 
 

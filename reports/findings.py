@@ -16,7 +16,7 @@ from .layout import number as number_cell
 from .log_excerpt import Excerpt
 from .measured import Measured, params_label
 from .numbers import NOTHING, dollars, figure, number_of
-from .plain_text import natural, printable
+from .plain_text import listed, natural, printable
 
 MOST_ROWS = 50
 MOST_CHARTS = 12  # each is some kilobytes and a tenth of a second
@@ -101,7 +101,7 @@ def _row(measured: Measured, group: Gathered, rent: Mapping[str, float], *, draw
     first = group.findings[0]
     values = group_of(measured, first)
     names = sorted({each.subject for each in group.findings}, key=natural)
-    cost = rent.get(first.excludes or "")
+    cost = sum(rent.get(name, 0.0) for name in {each.excludes or "" for each in group.findings})
     since = since_when(measured, group.findings, values)
     return Row(
         subject=printable(first.subject if len(names) == 1 else _together(names), 200),
@@ -112,8 +112,8 @@ def _row(measured: Measured, group: Gathered, rent: Mapping[str, float], *, draw
         category_word="" if group.why or first.check.startswith(first.category) else CATEGORY_WORDS[first.category],
         result=first.result,
         result_word=RESULT_WORDS[first.result],
-        against=_against(first) if not group.why else f"{_check(group)}.",
-        observed=_observed(first),
+        against=_against(group.findings) if not group.why else f"{_check(group)}.",
+        observed=_range(group.findings) if len(group.findings) > 1 else _observed(first),
         observed_sort=first.observed if isinstance(first.observed, int | float) else None,
         expected=NOTHING if group.why else printable(first.expected or NOTHING, 200),
         layer=first.layer or NOTHING,
@@ -121,14 +121,14 @@ def _row(measured: Measured, group: Gathered, rent: Mapping[str, float], *, draw
         confidence_rank=CONFIDENCE[first.confidence],
         required=any(each.required for each in group.findings),
         cost=dollars(cost) if cost else "",
-        cost_sort=cost or 0.0,
+        cost_sort=cost,
         since=f"{since:%d %b %H:%M}" if since else NOTHING,
         since_sort=since.timestamp() if since else None,
         detail=tuple(details(measured, group.findings, names, values)),
-        chart=among_peers(first, values) if draws and values else None,
+        chart=among_peers(group.findings, values) if draws and values else None,
         logs=excerpts(measured.run, first) if draws else (),
         action=_action(group),
-        statement="" if group.why else printable(first.statement),
+        statement="" if group.why else printable(_statement(first, names)),
     )
 
 
@@ -159,12 +159,22 @@ def _observed(each: Finding) -> str:
     return printable(figure(each.observed, each.unit), 200)
 
 
-def _against(each: Finding) -> str:
-    """Observed against expected, and who judged, in a sentence."""
+def _statement(first: Finding, names: Sequence[str]) -> str:
+    """The sentence to the provider: of several subjects that of the worst, and who else."""
+    others = [name for name in names if name != first.subject]
+    if not others or not first.statement:
+        return first.statement
+    return f"{first.statement} The same on {len(others):,} more: {listed(others, 40)}."
+
+
+def _against(group: Sequence[Finding]) -> str:
+    """Observed against expected, and who judged, in a sentence; of several, what the first is told."""
+    each = group[0]
     expected = printable(each.expected, 200)
     if each.result == "not_measured" and each.observed is None:
         return f"Not measured; expected {expected}." if expected not in ("", "measured") else "Not measured."
-    told = f"Observed {_observed(each)}" if each.observed is not None else "Not measured"
+    observed = f"{_range(group)} on {number_of(len(group), 'subject')}" if len(group) > 1 else _observed(each)
+    told = f"Observed {observed}" if each.observed is not None else "Not measured"
     if expected:
         told += f", expected {expected}" if each.observed is not None else f"; expected {expected}"
     if each.layer:

@@ -1,6 +1,7 @@
 """The order of findings, and which of them share a row: a reader looks for what decides, not for 512 times the same."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
@@ -13,7 +14,8 @@ from .rental import rent_a_month
 from .taken_out import on_taken_out
 
 CONFIDENCE = {"high": 3, "medium": 2, "low": 1}
-_GATHER_FROM = 2  # so many like findings become one row
+_GATHER_FROM = 2  # so many like findings without a value become one row
+_MANY = 9  # so many subjects on which the same check ends the same, with a value, become one row
 _ORDER: dict[Result, int] = {"fail": 1, "not_measured": 2, "warn": 3, "pass": 4}
 _LAST = 9
 # How the runner begins the detail of what it was told to leave out; a probe's own detail gives a reason of its own.
@@ -30,12 +32,16 @@ class Gathered(Struct, frozen=True, kw_only=True):
 def gathered(run: Run, verdict: Verdict) -> list[Gathered]:
     """What did not pass, the gravest first, like findings together.
 
-    A finding with a value stands alone. Together stand: the same check without a value, for the same reason; all that
-    the run was told to leave out; and all that is missing on nodes that are taken out.
+    A finding with a value stands alone, unless the same check ends so on nine subjects or more: the rest would be
+    pushed off the table. Together stand: the same check without a value, for the same reason; all that the run was told
+    to leave out; and all that is missing on nodes that are taken out.
     """
     groups: dict[tuple[object, ...], list[Finding]] = {}
-    for each in _ordered(run, verdict):
-        groups.setdefault(_like(each, verdict), []).append(each)
+    ordered = _ordered(run, verdict)
+    often = Counter(_same_check(each) for each in ordered if each.result != "not_measured")
+    for each in ordered:
+        like = _same_check(each) if often[_same_check(each)] >= _MANY else _like(each, verdict)
+        groups.setdefault(like, []).append(each)
     return [part for like, found in groups.items() for part in _parts(like, found)]
 
 
@@ -51,6 +57,10 @@ def _parts(like: tuple[object, ...], found: Sequence[Finding]) -> list[Gathered]
         return [Gathered(findings=(each,)) for each in found]
     several = len({each.check for each in found}) > 1
     return [Gathered(findings=tuple(found), why=f"{like[0]} {like[1]}" if several else "")]
+
+
+def _same_check(each: Finding) -> tuple[object, ...]:
+    return "many", each.check, each.result, each.required, each.layer, tuple(each.params.items())
 
 
 def _like(each: Finding, verdict: Verdict) -> tuple[object, ...]:

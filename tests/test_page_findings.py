@@ -127,6 +127,20 @@ def test_the_dearest_failure_stands_first(judged: tuple[Run, Verdict]) -> None:
     assert [row.subject for row in table(run, no_go, cheap, dear)] == ["n02", "n01/gpu0"]
 
 
+def test_a_check_that_fails_on_very_many_subjects_is_one_row_and_pushes_nothing_off_the_table(tmp_path: Path) -> None:
+    faults = [f"ecc@n{node:02d}/gpu{gpu}={gpu + 1}" for node in range(16) for gpu in range(4)]
+    run = read_run(write_run(tmp_path / "run", nodes=16, accelerators=4, faults=[*faults, "slow@n03/gpu1=0.7"]))
+    found = table(run, score_run(run))
+    (row,) = [row for row in found if row.check == "health.ecc"]
+    assert row.subject == "64 GPUs"
+    assert row.observed == "1 error to 4 errors"
+    assert row.cost == "$ 117,000", "the rent of 64 GPUs at 2.5 USD for 730 hours, each node once"
+    assert row.statement.endswith("n10/gpu0 and 23 more.")
+    assert "n15/gpu3" in row.subjects
+    assert {word for word, _ in row.detail}.isdisjoint({"Samples", "First attempt"}), "they are of one subject"
+    assert any(row.subject == "n03/gpu1" for row in found), "what is on few subjects stays by itself"
+
+
 def test_a_finding_opens_to_the_last_lines_of_its_log(tmp_path: Path) -> None:
     place = write_run(tmp_path / "run", nodes=1, accelerators=2, device="cpu", policy="smoke", faults=["raised@n00"])
     before = read_run(place)
