@@ -1,6 +1,6 @@
 """Findings as rows that open: what was observed against what was expected, its peers, its samples, what to do."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from markupsafe import Markup
 from msgspec import Struct
@@ -9,7 +9,7 @@ from ..evidence import parse_subject
 from ..scoring.verdict import Finding, Layer, Result, Verdict
 from .finding_evidence import among_peers, details, excerpts, group_of, nodes_of, since_when
 from .first_screen import CATEGORY_WORDS, RESULT_WORDS
-from .gathering import CONFIDENCE, Gathered, gathered, nodes_in, rents
+from .gathering import CONFIDENCE, Gathered, cost_of, gathered, nodes_in
 from .layout import Column as TableColumn
 from .layout import Table, text
 from .layout import number as number_cell
@@ -48,7 +48,7 @@ class Row(Struct, frozen=True, kw_only=True):
     confidence: str
     confidence_rank: int
     required: bool
-    cost: str  # rent a month of what would have to be taken out
+    cost: str  # a month
     cost_sort: float
     since: str  # UTC
     since_sort: float | None
@@ -64,11 +64,11 @@ def rows(measured: Measured, verdict: Verdict, *, charts: bool = True) -> tuple[
 
     Without `charts` neither peers are drawn nor logs read.
     """
-    every, rent = gathered(measured.run, verdict), rents(measured.run, verdict)
+    every = gathered(verdict)
     left_out = sum(len(group.findings) for group in every[MOST_ROWS:])
     shown = every[:MOST_ROWS]
     return [
-        _row(measured, each, rent, draws=charts and place < MOST_CHARTS) for place, each in enumerate(shown)
+        _row(measured, each, verdict, draws=charts and place < MOST_CHARTS) for place, each in enumerate(shown)
     ], left_out
 
 
@@ -97,11 +97,13 @@ def passed(verdict: Verdict) -> Table | None:
     return Table(caption="What passed", columns=columns, rows=table_rows)
 
 
-def _row(measured: Measured, group: Gathered, rent: Mapping[str, float], *, draws: bool) -> Row:
+def _row(measured: Measured, group: Gathered, verdict: Verdict, *, draws: bool) -> Row:
     first = group.findings[0]
     values = group_of(measured, first)
     names = sorted({each.subject for each in group.findings}, key=natural)
-    cost = sum(rent.get(name, 0.0) for name in {each.excludes or "" for each in group.findings})
+    costs = {cost.subject: cost.usd for each in group.findings if (cost := cost_of(each, verdict)) is not None}
+    usd = sum(cost.value or 0.0 for cost in costs.values())
+    derived = [("Costs", f"{dollars(usd)} a month: {'; '.join(dict.fromkeys(c.basis for c in costs.values()))}.")]
     since = since_when(measured, group.findings, values)
     return Row(
         subject=printable(first.subject if len(names) == 1 else _together(names), 200),
@@ -120,11 +122,11 @@ def _row(measured: Measured, group: Gathered, rent: Mapping[str, float], *, draw
         confidence=first.confidence,
         confidence_rank=CONFIDENCE[first.confidence],
         required=any(each.required for each in group.findings),
-        cost=dollars(cost) if cost else "",
-        cost_sort=cost,
+        cost=dollars(usd) if usd else "",
+        cost_sort=usd,
         since=f"{since:%d %b %H:%M}" if since else NOTHING,
         since_sort=since.timestamp() if since else None,
-        detail=tuple(details(measured, group.findings, names, values)),
+        detail=(*details(measured, group.findings, names, values), *(derived if usd else ())),
         chart=among_peers(group.findings, values) if draws and values else None,
         logs=excerpts(measured.run, first) if draws else (),
         action=_action(group),

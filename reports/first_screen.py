@@ -11,8 +11,7 @@ from ..evidence import Run
 from ..scoring.verdict import Category, Finding, Layer, Result, Verdict, VerdictWord
 from .measured import Measured, params_label
 from .numbers import dollars, figure, number_of, percent, span
-from .plain_text import listed, natural, printable
-from .rental import rent_a_month
+from .plain_text import printable
 from .spread import noun
 from .taken_out import out_words, parted
 
@@ -74,7 +73,7 @@ def figures(run: Run, measured: Measured, verdict: Verdict) -> tuple[Figure, ...
         _utilisation(measured, verdict),
         _goodput(verdict),
         _money(run, verdict),
-        _cost(run, verdict),
+        _cost(verdict),
     )
 
 
@@ -209,12 +208,15 @@ def _money(run: Run, verdict: Verdict) -> Figure:
     return Figure(title=title, value="not known", note=lacks)
 
 
-def _cost(run: Run, verdict: Verdict) -> Figure:
+def _cost(verdict: Verdict) -> Figure:
+    """The total and the dearest two; without a price, or where nothing can be priced, how many findings there are."""
     found = [each for each in verdict.findings if each.result != "pass"]
-    rent = rent_a_month(run, verdict.exclude)
-    if rent:
-        note = f"rent of {listed(sorted(verdict.exclude, key=natural), 4)} · {tally(found, verdict)}"
-        return Figure(title="What the findings cost", value=f"{dollars(rent)} a month", note=note)
+    total, costs = verdict.economics.findings_usd_per_month, verdict.economics.findings
+    if total:
+        dearest = [f"{printable(cost.subject, 40)} {dollars(cost.usd.value or 0.0)}" for cost in costs[:2]]
+        more = [f"{len(costs) - 2} more"] if len(costs) > 2 else []
+        note = " · ".join([*dearest, *more, tally(found, verdict)])
+        return Figure(title="What the findings cost", value=f"{dollars(total)} a month", note=note)
     checks = len({each.check for each in found})
     value = number_of(len(found), "finding") if found else "no finding"
     note = f"{tally(found, verdict)}, of {number_of(checks, 'check')}" if found else "Every check passed."

@@ -6,11 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from ..evidence import Run
-from ..scoring.verdict import Finding, Result, Verdict
+from ..scoring.verdict import Finding, FindingCost, Result, Verdict
 from .finding_evidence import nodes_of
 from .plain_text import natural
-from .rental import rent_a_month
 from .taken_out import on_taken_out
 
 CONFIDENCE = {"high": 3, "medium": 2, "low": 1}
@@ -29,7 +27,7 @@ class Gathered(Struct, frozen=True, kw_only=True):
     why: str = ""
 
 
-def gathered(run: Run, verdict: Verdict) -> list[Gathered]:
+def gathered(verdict: Verdict) -> list[Gathered]:
     """What did not pass, the gravest first, like findings together.
 
     A finding with a value stands alone, unless the same check ends so on nine subjects or more: the rest would be
@@ -37,7 +35,7 @@ def gathered(run: Run, verdict: Verdict) -> list[Gathered]:
     to leave out; and all that is missing on nodes that are taken out.
     """
     groups: dict[tuple[object, ...], list[Finding]] = {}
-    ordered = _ordered(run, verdict)
+    ordered = _ordered(verdict)
     often = Counter(_same_check(each) for each in ordered if each.result != "not_measured")
     for each in ordered:
         like = _same_check(each) if often[_same_check(each)] >= _MANY else _like(each, verdict)
@@ -45,11 +43,15 @@ def gathered(run: Run, verdict: Verdict) -> list[Gathered]:
     return [part for like, found in groups.items() for part in _parts(like, found)]
 
 
-def rents(run: Run, verdict: Verdict) -> dict[str, float]:
-    """What each node, accelerator or link that is to be taken out costs, in USD a month; empty without a price."""
-    names = {each.excludes for each in verdict.findings if each.excludes}
-    found = {name: rent_a_month(run, (name,)) for name in names}
-    return {name: rent for name, rent in found.items() if rent}
+def cost_of(each: Finding, verdict: Verdict) -> FindingCost | None:
+    """What a finding costs: that of what it takes out, or its own; None without a price, and where none can be derived.
+    Findings of the same share one."""
+    for cost in verdict.economics.findings:
+        out = (each.excludes or "").partition("/")[0] == cost.subject or each.excludes == cost.subject
+        own = each.check in cost.checks and each.result != "pass" and each.subject in (cost.subject, "cluster")
+        if own if cost.checks else out:
+            return cost
+    return None
 
 
 def _parts(like: tuple[object, ...], found: Sequence[Finding]) -> list[Gathered]:
@@ -75,13 +77,12 @@ def _like(each: Finding, verdict: Verdict) -> tuple[object, ...]:
     return "check", each.check, each.required, each.reason, each.expected, tuple(each.params.items())
 
 
-def _ordered(run: Run, verdict: Verdict) -> list[Finding]:
+def _ordered(verdict: Verdict) -> list[Finding]:
     """Fail, then what is required and not measured, then warnings, then what could not be seen; the dearest first.
 
     Where the verdict is INCONCLUSIVE, what is required and missing on what remains decides, and stands first. What is
     missing on nodes that are taken out decides nothing, and stands last.
     """
-    rent = rents(run, verdict)
 
     def grave(each: Finding) -> tuple[object, ...]:
         place = _ORDER[each.result]
@@ -89,8 +90,9 @@ def _ordered(run: Run, verdict: Verdict) -> list[Finding]:
             out = bool(on_taken_out(each, verdict))
             decides = each.required and not out and verdict.verdict == "INCONCLUSIVE"
             place = 0 if decides else _LAST if out else place if each.required else _LAST - 1
-        cost = rent.get(each.excludes or "", 0.0)
-        return place, -cost, not each.required, -CONFIDENCE[each.confidence]
+        cost = cost_of(each, verdict)
+        usd = (cost.usd.value if cost else None) or 0.0
+        return place, -usd, not each.required, -CONFIDENCE[each.confidence]
 
     found = (each for each in verdict.findings if each.result != "pass")
     return sorted(found, key=lambda each: (*grave(each), each.category, each.check, natural(each.subject)))

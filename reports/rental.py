@@ -6,7 +6,6 @@ from ..evidence import Run
 from .numbers import lasting, number_of, utc
 from .plain_text import printable
 
-HOURS_A_MONTH = 730.0
 _BRANDS = ("NVIDIA ", "AMD Instinct ", "AMD ")
 
 
@@ -50,17 +49,3 @@ def when(run: Run) -> str:
         return "time unknown"
     took = lasting(run.ended - run.started) if run.ended else None
     return f"{utc(run.started)}, {took}" if took else utc(run.started)
-
-
-def rent_a_month(run: Run, subjects: tuple[str, ...]) -> float | None:
-    """What the accelerators of these subjects cost a month of 730 h, in USD; None without a price."""
-    price = run.header.price_per_gpu_hour
-    if price is None:
-        return None
-    ranks = {node.node: len(node.ranks) for node in run.header.promised}
-    nodes = {subject for subject in subjects if subject in ranks}
-    apart = {(node, rank) for node, _, rank in (subject.partition("/") for subject in subjects) if node not in nodes}
-    alone = [
-        rank for node, rank in apart if any(node == each.node and rank in each.ranks for each in run.header.promised)
-    ]
-    return (sum(ranks[node] for node in nodes) + len(alone)) * price * HOURS_A_MONTH

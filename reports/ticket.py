@@ -71,7 +71,7 @@ def ticket(run: Run, verdict: Verdict, nodes: Sequence[str] = ()) -> Ticket:
     _refuse_unknown(run, nodes)
     found = [
         each
-        for group in gathered(run, verdict)
+        for group in gathered(verdict)
         for each in group.findings
         if each.result in ("fail", "warn") and (not nodes or set(nodes) & set(nodes_of(each.subject)))
     ]

@@ -12,9 +12,13 @@ from generated_runs import as_run, make_run, write_run
 from hwlottery.cli import cli
 from hwlottery.evidence import AnyRecord, Document, Measurement, NotMeasured
 from hwlottery.scoring import load_policy, policy_from_text, score_run, verdict_json
+from hwlottery.scoring.derived import Figures
+from hwlottery.scoring.economics import economics
+from hwlottery.scoring.facts import Facts
 from hwlottery.scoring.goodput import daly_interval_s, goodput, job_mtbf_s
 from hwlottery.scoring.projection import Situation, outlook, spares_needed
 from hwlottery.scoring.statistics import projected_rate
+from hwlottery.scoring.values import Values
 from hwlottery.scoring.verdict import Economics
 
 RENT = 2.5 * 730  # of an accelerator a month
@@ -167,6 +171,27 @@ def test_a_node_that_is_taken_out_costs_its_rent_and_the_total_is_the_sum() -> N
         "taken out: 2 accelerators paid for at 2.5 USD an hour, 730 h a month that nobody uses"
     )
     assert found.findings_usd_per_month == pytest.approx(4 * RENT)
+
+
+@pytest.mark.parametrize(
+    ("excluded", "rent"),
+    [
+        (("n01",), {"n01": 8}),
+        (("n01/gpu3",), {"n01/gpu3": 1}),
+        (("n01", "n01/gpu3"), {"n01": 8}),
+        (("n01~n02", "leaf1:17=n03/mlx5_2", "n77", "n01/gpu9"), {}),
+    ],
+)
+def test_rent_is_of_accelerators_that_were_promised_and_counted_once(
+    excluded: tuple[str, ...], rent: dict[str, int]
+) -> None:
+    header, records = make_run()
+    run = as_run(header, records)
+    found = economics(run, Figures(header, Values(run), Facts(run)), excluded)
+    assert {cost.subject: cost.usd.value for cost in found.findings} == {
+        name: pytest.approx(count * RENT) for name, count in rent.items()
+    }
+    assert situation(found).accelerators == 32 - sum(rent.values())
 
 
 def test_a_straggler_that_stays_costs_its_loss_over_the_whole_job() -> None:

@@ -16,7 +16,7 @@ from hwlottery.reports.measured import Measured
 from hwlottery.reports.page import render
 from hwlottery.reports.visibility import required_words
 from hwlottery.scoring import score_run
-from hwlottery.scoring.verdict import Finding, Verdict
+from hwlottery.scoring.verdict import Finding, FindingCost, Interval, Verdict
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +123,13 @@ def test_the_dearest_failure_stands_first(judged: tuple[Run, Verdict]) -> None:
     run, verdict = judged
     cheap = finding("a", subject="n01/gpu0", result="fail", observed=1.0, excludes="n01/gpu0")
     dear = finding("b", subject="n02", result="fail", observed=1.0, excludes="n02", confidence="low")
-    no_go = msgspec.structs.replace(verdict, verdict="NO_GO")
+    usd = {"n01/gpu0": 1460.0, "n02": 2920.0}
+    costs = tuple(
+        FindingCost(subject=name, usd=Interval(value=value, low=None, high=None, unit="USD", basis="rent"))
+        for name, value in usd.items()
+    )
+    money = msgspec.structs.replace(verdict.economics, findings=costs)
+    no_go = msgspec.structs.replace(verdict, verdict="NO_GO", economics=money)
     assert [row.subject for row in table(run, no_go, cheap, dear)] == ["n02", "n01/gpu0"]
 
 

@@ -6,11 +6,12 @@ from generated_runs import write_run
 from test_page_safety import Outline
 
 from hwlottery.evidence import Run, read_run
+from hwlottery.reports.findings import rows
 from hwlottery.reports.first_screen import Figure, figures
 from hwlottery.reports.measured import Measured
 from hwlottery.reports.page import render
 from hwlottery.scoring import score_run
-from hwlottery.scoring.verdict import Finding, Interval, Verdict
+from hwlottery.scoring.verdict import Finding, FindingCost, Interval, Verdict
 
 
 @pytest.fixture(scope="module")
@@ -103,3 +104,38 @@ def test_a_verdict_that_is_not_signable_has_an_open_mark_and_the_words_beside_it
         assert section["class"] == f"verdict {word}" + ("" if signable else " unsigned")
         words = "signable" if signable else "not signable"
         assert f"{word} {words} {verdict.sentence}" in Outline(page).text
+
+
+def costing(judged: tuple[Run, Verdict], *amounts: tuple[str, float]) -> Verdict:
+    costs = tuple(
+        FindingCost(subject=name, usd=Interval(value=usd, low=None, high=None, unit="USD", basis="taken out"))
+        for name, usd in amounts
+    )
+    total = sum(usd for _, usd in amounts)
+    money = msgspec.structs.replace(judged[1].economics, findings=costs, findings_usd_per_month=total)
+    return msgspec.structs.replace(judged[1], economics=money)
+
+
+def test_the_first_screen_has_the_total_of_what_findings_cost_and_the_dearest_two(judged: tuple[Run, Verdict]) -> None:
+    verdict = costing(judged, ("n17", 19_000.0), ("n41", 12_000.0), ("n02", 900.0))
+    cost = figures(judged[0], Measured(judged[0]), verdict)[3]
+    assert (cost.title, cost.value) == ("What the findings cost", "$ 31,900 a month")
+    assert cost.note.startswith("n17 $ 19,000 · n41 $ 12,000 · 1 more · ")
+
+
+def test_a_finding_carries_what_it_costs_with_its_derivation(judged: tuple[Run, Verdict]) -> None:
+    fails = Finding(
+        check="health.ecc", category="health", subject="n01/gpu1", result="fail", required=True, excludes="n01"
+    )
+    verdict = msgspec.structs.replace(costing(judged, ("n01", 2920.0)), findings=(fails,), exclude=("n01",))
+    (row,), _ = rows(Measured(judged[0]), verdict)
+    assert row.cost == "$ 2,920"
+    assert ("Costs", "$ 2,920 a month: taken out.") in row.detail
+    page = Outline(render(judged[0], verdict)).text
+    assert "Cost a month" in page
+
+
+def test_without_a_price_findings_are_counted(judged: tuple[Run, Verdict]) -> None:
+    money = msgspec.structs.replace(judged[1].economics, findings=(), findings_usd_per_month=None)
+    cost = figures(judged[0], Measured(judged[0]), msgspec.structs.replace(judged[1], economics=money))[3]
+    assert cost.title == "Findings"

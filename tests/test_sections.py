@@ -12,7 +12,7 @@ from hwlottery.reports.appendix import appendix
 from hwlottery.reports.findings import passed, rows
 from hwlottery.reports.layout import Section
 from hwlottery.reports.measured import Measured, params_label
-from hwlottery.reports.rental import rent_a_month, rented
+from hwlottery.reports.rental import rented
 from hwlottery.reports.sections import SECTIONS
 from hwlottery.reports.sections.burn_in_failures import failures as failures_part
 from hwlottery.reports.visibility import exclusion, visibility
@@ -276,16 +276,6 @@ def test_whole_nodes_and_parts_are_excluded_apart(tmp_path: Path) -> None:
     out = exclusion(verdict)
     assert out.option == "--exclude=n2,n10"
     assert out.parts == ("n1/gpu3",)
-
-
-@pytest.mark.parametrize(
-    ("subjects", "accelerators"),
-    [(("n00",), 2), (("n00", "n00/gpu1"), 2), (("n01/gpu0",), 1), (("elsewhere",), 0), (("n01/gpu9",), 0)],
-)
-def test_rent_counts_the_accelerators_that_were_promised(
-    tmp_path: Path, subjects: tuple[str, ...], accelerators: int
-) -> None:
-    assert rent_a_month(run_of(tmp_path), subjects) == pytest.approx(accelerators * 2.5 * 730)
 
 
 def test_the_masthead_names_provider_cluster_and_size(tmp_path: Path) -> None:
