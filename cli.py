@@ -17,13 +17,14 @@ from .commands.doctor import doctor
 from .commands.explain import explain
 from .commands.export import export
 from .commands.launch import launch
+from .commands.recheck import recheck
 from .commands.report import report
 from .commands.run import run
 from .commands.score import score
 from .commands.sign import sign
 from .commands.verify import verify
 
-COMMANDS = (run, score, report, sign, verify, doctor, explain, export, annex, launch, bundle)
+COMMANDS = (run, recheck, score, report, sign, verify, doctor, explain, export, annex, launch, bundle)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXIT_CODES)

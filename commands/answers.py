@@ -20,15 +20,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Given:
-    """What a run is judged with instead of its own: references, costs, and the training run that is asked for."""
+    """What a run is judged with instead of its own: references, costs, an earlier run, and the training run that is asked for."""
 
     references: Path | None = None
     costs: Path | None = None
+    baseline: Path | None = None
     run_flops: float | None = None
 
 
-def judge(path: Path, policy: str | None, given: Given = Given(), *, as_json: bool, with_report: bool) -> NoReturn:
-    """Score a run, show the verdict, and exit with it."""
+def judge(
+    path: Path,
+    policy: str | None,
+    given: Given = Given(),
+    *,
+    as_json: bool,
+    with_report: bool,
+    quiet: bool = False,
+    junit: Path | None = None,
+) -> NoReturn:
+    """Score a run, show the verdict unless `quiet`, and exit with it."""
     with one_line_errors():
         from ..evidence import read_run
         from ..reports.terminal import show
@@ -39,10 +49,14 @@ def judge(path: Path, policy: str | None, given: Given = Given(), *, as_json: bo
         verdict = score_run(found, chosen)
         if chosen is None and given == Given():
             write_derived(path / "verdict.json", verdict_json(verdict))
-        shown = console(as_json)
+        shown = console(as_json, quiet=quiet)
         show(verdict, found, shown)
         if with_report:
             shown.print(f"report: {write_page(found, verdict, path / 'report.html')}", markup=False, soft_wrap=True)
+        if junit is not None:
+            from ..reports.junit import render
+
+            write_whole(junit, render(verdict).encode(), inside=found.path)
         if as_json:
             with contextlib.suppress(BrokenPipeError):
                 sys.stdout.write(verdict_json(verdict).decode())
@@ -71,10 +85,14 @@ def with_given(found: "Run", given: Given) -> "Run":
     """The run, to be judged with what is given instead of its own. Raises ReferenceFileError or CostsError."""
     import msgspec
 
+    from ..evidence import read_run
+
     references, costs = own_references(given.references), own_costs(given.costs)
     own = {"references": references, "costs": costs, "run_flops": given.run_flops}
     changed = {name: value for name, value in own.items() if value is not None}
-    return msgspec.structs.replace(found, header=msgspec.structs.replace(found.header, **changed)) if changed else found
+    before = read_run(given.baseline) if given.baseline is not None else found.baseline
+    header = msgspec.structs.replace(found.header, **changed) if changed else found.header
+    return msgspec.structs.replace(found, header=header, baseline=before)
 
 
 def write_page(found: "Run", verdict: "Verdict", place: Path) -> Path:
@@ -138,8 +156,8 @@ def sign_measured(run: Path, key: Path) -> None:
         click.echo(f"note: not signed: {error}; later: hwlottery sign {run} --key {key}", err=True)
 
 
-def console(as_json: bool) -> "Console":
-    """Where people read: stdout, or stderr where a script reads stdout."""
+def console(as_json: bool, *, quiet: bool = False) -> "Console":
+    """Where people read: stdout, or stderr where a script reads stdout; nowhere where nobody does."""
     from rich.console import Console
 
     class Patient(Console):
@@ -147,7 +165,7 @@ def console(as_json: bool) -> "Console":
             """Whoever read has left: rich would exit with 1 here, in the middle of a run."""
             self.quiet = True
 
-    return Patient(stderr=as_json, highlight=False)
+    return Patient(stderr=as_json, highlight=False, quiet=quiet)
 
 
 @contextlib.contextmanager

@@ -1,6 +1,7 @@
 """run: measure, judge, and write the report."""
 
 import contextlib
+import functools
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -161,6 +162,7 @@ def run(
     Any verdict is an answer: the exit code says which. Everything measured is kept in the run directory.
     """
     with one_line_errors(), contextlib.ExitStack() as stack:
+        from ..evidence.reading import carried_baseline
         from ..evidence.signatures import try_key
         from ..probes.profiles import load_profile
         from ..runner.command import (
@@ -206,7 +208,7 @@ def run(
                 command=command,
                 reach=reach,
                 console=shown,
-                doubts=doubts_of,
+                doubts=functools.partial(doubts_of, baseline=carried_baseline(resume)),
             )
         elif join is not None:
             kept = {name: wishes[name] for name in ("hosts", "gpus_per_node", "out")}

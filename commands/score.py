@@ -17,6 +17,13 @@ from .arguments import COSTS, EXIT_CODES, REFERENCES, RUN, RUN_FLOPS
     help="Judge by another policy than the run's own; verdict.json then stays as it is.",
 )
 @REFERENCES
+@click.option(
+    "--baseline",
+    type=RUN,
+    default=None,
+    metavar="RUN",
+    help="Hold it against another earlier run than the one it carries; verdict.json then stays as it is.",
+)
 @COSTS
 @RUN_FLOPS
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as one JSON document on stdout.")
@@ -27,8 +34,9 @@ def score(
     references: Path | None,
     costs: Path | None,
     run_flops: float | None,
+    baseline: Path | None,
     as_json: bool,
 ) -> None:
     """Judge a run directory again, on any machine. Exits with the verdict."""
-    given = Given(references=references, costs=costs, run_flops=run_flops)
+    given = Given(references=references, costs=costs, run_flops=run_flops, baseline=baseline)
     judge(path, policy, given, as_json=as_json, with_report=False)

@@ -1,7 +1,7 @@
 """Evidence: the metric catalogue, the records, and the run directory they are written to."""
 
 from .errors import HwlotteryError, RunError
-from .header import FORMAT, TIERS, Device, Document, Joined, Launcher, Promised, RunHeader, Segment, Tier
+from .header import FORMAT, TIERS, BaselineRun, Device, Document, Joined, Launcher, Promised, RunHeader, Segment, Tier
 from .metrics import CATALOGUE, Metric, is_metric, metric, value_of, value_of_samples
 from .reading import Run, read_run
 from .readings import AnyReading, Missing, Noticed, Observed, Reading, reading
@@ -16,6 +16,7 @@ __all__ = [
     "TIERS",
     "AnyReading",
     "AnyRecord",
+    "BaselineRun",
     "Device",
     "Document",
     "Event",

@@ -6,10 +6,11 @@ from msgspec import Meta, Struct
 
 from .records import Instant, Name
 
-FORMAT = 2
+FORMAT = 3
 # Format history
 # 1: the first.
 # 2: `joins`: an accepted run's records may come first.
+# 3: `baseline`: a copy of an earlier run's records may lie in the folder baseline/.
 
 MOST_JOINS = 100
 
@@ -80,6 +81,14 @@ class Joined(_Part, frozen=True, kw_only=True):
     again: bool = False
 
 
+class BaselineRun(_Part, frozen=True, kw_only=True):
+    """The earlier run that this one is held against. What scoring needs of it lies in the folder baseline/; `sha256` is
+    that of its SHA256SUMS, which covers each of its files."""
+
+    run_id: Name
+    sha256: str
+
+
 class RunHeader(_Part, frozen=True, kw_only=True):
     """The content of run.json. `seed` orders what is random; `price_per_gpu_hour` is in USD; `references` and `costs`
     are the user's own files, where they were given; `run_flops` is the training run whose time and cost is asked."""
@@ -103,6 +112,7 @@ class RunHeader(_Part, frozen=True, kw_only=True):
     simulated: bool = False
     segments: tuple[Segment, ...] = ()
     joins: Annotated[tuple[Joined, ...], Meta(max_length=MOST_JOINS)] = ()
+    baseline: BaselineRun | None = None
 
     @property
     def taking_part(self) -> tuple[Promised, ...]:

@@ -26,6 +26,8 @@ LONGEST_LINE = 4 * 2**20
 LARGEST_FILE = 4 * 2**30
 LARGEST_HEADER = 16 * 2**20
 MOST_RECORDS = 20_000_000
+BASELINE = "baseline"  # the folder with what scoring needs of an earlier run
+FOLDERS = ("telemetry", "logs", BASELINE)
 
 RECORD_FILES = ("plan.jsonl", "facts.jsonl", "measurements.jsonl", "events.jsonl")
 _TYPE_OF: dict[str, object] = {
@@ -53,6 +55,7 @@ class Run(Struct, kw_only=True):
     problems: list[Problem]
     last_number: int
     line_counts: dict[str, int]
+    baseline: "Run | None" = None  # the earlier run that it is held against, from the copy that it carries
 
     @property
     def complete(self) -> bool:
@@ -94,7 +97,7 @@ def collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-def _read(path: Path) -> Run:
+def _read(path: Path, *, is_copy: bool = False) -> Run:
     problems: list[Problem] = []
     header = read_header(path)
     by_file: dict[str, list[AnyRecord]] = {name: list(_records(path, name, problems)) for name in RECORD_FILES}
@@ -104,6 +107,7 @@ def _read(path: Path) -> Run:
     problems += finish_problems(by_file, header)
     problems += checksum_problems(path)
     current = _in_force(by_file)
+    baseline = None if is_copy else _baseline_of(path, header, problems)
     return Run(
         path=path,
         header=header,
@@ -115,7 +119,37 @@ def _read(path: Path) -> Run:
         problems=problems,
         last_number=max(numbers, default=0),
         line_counts={name: len(records) for name, records in by_file.items()},
+        baseline=baseline,
     )
+
+
+def carried_baseline(path: Path) -> Run | None:
+    """The earlier run that a run directory carries a copy of; None where it carries none that is whole. Raises
+    RunError."""
+    return _baseline_of(path, read_header(path), [])
+
+
+def _baseline_of(path: Path, header: RunHeader, problems: list[Problem]) -> Run | None:
+    """The run that this one is held against, from its copy. A copy that is not there, or is not of that run, is a
+    problem."""
+    if header.baseline is None:
+        return None
+    folder = path / BASELINE
+    if folder.is_symlink() or not _is_plain_file(folder / "SHA256SUMS"):
+        problems.append(Problem(kind="missing", place=BASELINE, detail="the copy of the baseline is not there"))
+        return None
+    try:
+        found = _read(folder, is_copy=True)
+    except RunError as error:
+        problems.append(Problem(kind="unreadable", place=BASELINE, detail=_one_line(error)))
+        return None
+    # Telemetry, logs and a baseline of its own were not copied: its sums name them all the same.
+    left_out = tuple(f"{name}/" for name in FOLDERS)
+    whole = [one for one in found.problems if one.kind != "missing" or not one.place.startswith(left_out)]
+    if (found.header.run_id, sha256_of(folder / "SHA256SUMS")) != (header.baseline.run_id, header.baseline.sha256):
+        whole.append(Problem(kind="checksum", place="SHA256SUMS", detail="another run than run.json names"))
+    problems += [msgspec.structs.replace(problem, place=f"{BASELINE}/{problem.place}") for problem in whole]
+    return None if whole else found
 
 
 def read_header(path: Path) -> RunHeader:
@@ -213,7 +247,7 @@ def _entries(path: Path) -> Iterator[Path]:
     for name in ("run.json", *RECORD_FILES):
         if (path / name).exists() or (path / name).is_symlink():
             yield path / name
-    for folder in (path / "telemetry", path / "logs"):
+    for folder in (path / name for name in FOLDERS):
         if folder.is_symlink():
             yield folder
         elif folder.is_dir():

@@ -14,7 +14,7 @@ import msgspec
 
 from .errors import RunError
 from .header import RunHeader
-from .reading import RECORD_FILES, Run, read_header, read_run, sha256_of
+from .reading import BASELINE, FOLDERS, RECORD_FILES, Run, read_header, read_run, sha256_of
 from .records import AnyRecord, Event, Fact, Measurement, NotMeasured, TrialPlan
 
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT
@@ -52,6 +52,14 @@ class RunWriter:
         writer = cls(path, header, 0, Counter())
         writer.write_header(header)
         return writer
+
+    def keep_baseline(self, baseline: Run) -> None:
+        """Copy what scoring needs of the run that this one is held against, so that it can be judged again wherever it
+        goes. Raises OSError."""
+        folder = self.path / BASELINE
+        folder.mkdir()
+        for name in ("run.json", *RECORD_FILES, "SHA256SUMS"):
+            shutil.copyfile(baseline.path / name, folder / name)
 
     @classmethod
     def join(cls, path: Path, accepted: Run, header: RunHeader) -> "RunWriter":
@@ -153,9 +161,9 @@ def write_checksums(path: Path) -> None:
 
 
 def evidence_files(path: Path) -> Iterator[Path]:
-    """Each file that the checksums cover, in order: the records, run.json, telemetry and logs."""
+    """Each file that the checksums cover, in order: the records, run.json, telemetry, logs and a baseline's copy."""
     top = [path / name for name in ("run.json", *RECORD_FILES)]
-    below = [*(path / "telemetry").rglob("*"), *(path / "logs").rglob("*")]
+    below = [file for folder in FOLDERS for file in (path / folder).rglob("*")]
     yield from sorted(file for file in (*top, *below) if file.is_file() and not file.is_symlink())
 
 

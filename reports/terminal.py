@@ -7,6 +7,7 @@ from rich.text import Text
 from ..evidence import Run
 from ..scoring.joined import standing
 from ..scoring.verdict import Result, Verdict, VerdictWord
+from .change import beside_baseline
 from .findings import Row, rows
 from .first_screen import WORDS, CategoryState, categories, figures, tally
 from .measured import Measured
@@ -38,6 +39,8 @@ def show(verdict: Verdict, run: Run, console: Console) -> None:
     _four(run, measured, verdict, console)
     console.print(_category_line(categories(verdict)))
     _findings(measured, verdict, console)
+    for line in beside_baseline(verdict):
+        _say(console, line)
     out = exclusion(verdict)
     if out.option:
         _say(console, f"Take out: {out.option}")

@@ -71,6 +71,7 @@ class Options:
     references: Document | None = None
     costs: Document | None = None
     run_flops: float | None = None
+    baseline: Run | None = None
 
 
 def run_new(options: Options, console: Console) -> Path:
@@ -231,6 +232,7 @@ def _request(options: Options) -> Request:
         references=options.references,
         costs=options.costs,
         run_flops=options.run_flops,
+        baseline=options.baseline,
     )
 
 

@@ -10,7 +10,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..cluster.local import promised_here
-from ..evidence import FORMAT, Document, Event, HwlotteryError, Promised, RunError, RunHeader, RunWriter, Tier
+from ..evidence import (
+    FORMAT,
+    BaselineRun,
+    Document,
+    Event,
+    HwlotteryError,
+    Promised,
+    Run,
+    RunError,
+    RunHeader,
+    RunWriter,
+    Tier,
+)
+from ..evidence.reading import sha256_of
 from ..evidence.writing import now
 from ..probes import PROBES
 from ..probes.profiles import Profile, profile_from_text
@@ -72,6 +85,7 @@ class Request:
     references: Document | None = None
     costs: Document | None = None
     run_flops: float | None = None
+    baseline: Run | None = None
 
     @property
     def promised(self) -> tuple[Promised, ...]:
@@ -105,8 +119,11 @@ def start(request: Request, show: Show) -> None:
         filesystems=tuple(f"{node.node}/fs:{request.scratch}" for node in nodes),
         declared_tier=request.tier,
         only=request.only,
+        baseline=_named(request.baseline) if request.baseline else None,
     )
     writer = RunWriter.create(request.out, header)
+    if request.baseline is not None:
+        writer.keep_baseline(request.baseline)
     _finish_or_say(
         Session(
             writer=writer,
@@ -117,6 +134,10 @@ def start(request: Request, show: Show) -> None:
             doubts=request.doubts,
         )
     )
+
+
+def _named(baseline: Run) -> BaselineRun:
+    return BaselineRun(run_id=baseline.header.run_id, sha256=sha256_of(baseline.path / "SHA256SUMS"))
 
 
 def resume(

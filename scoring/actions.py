@@ -30,6 +30,11 @@ _HOW_BY_REASON = {
     "incomplete": "Copy the run directory again from where it was made, or finish it with --resume, or run again.",
 }
 
+_HOW_BESIDE_BASELINE = {
+    "no_reference": "Run the baseline's own profile, or take a baseline that has measured this hardware.",
+    "no_power": "Measure it again with more samples: the difference is within noise.",
+}
+
 
 def with_advice(finding: Finding, check: Check) -> Finding:
     """The finding with its action and, where it failed or warns, the sentence to send."""
@@ -52,6 +57,8 @@ def _how_to_measure(finding: Finding, check: Check) -> str:
         return f"Install what is missing, then run it again: {finding.detail}"
     if finding.reason == "not_retested":
         return f"Retest {finding.subject}: only an outlier that is seen again fails, and none is cleared unseen."
+    if finding.layer == "baseline" and finding.reason in _HOW_BESIDE_BASELINE:
+        return _HOW_BESIDE_BASELINE[finding.reason]
     by_reason = _HOW_BY_REASON.get(finding.reason, "Run it again.")
     return " ".join(part for part in (filled(check.how, finding), by_reason) if part)
 

@@ -10,27 +10,38 @@ from ..evidence import Fact, Metric, Params, Run, RunHeader, metric, parse_subje
 from ..evidence.records import Scalar
 from ..references import Accelerator, References
 from .asking import asked
+from .baselines import BaselineFigures
+from .derived import Figures
 from .facts import Facts
-from .layers import by_contract, by_reference, comparison
+from .joined import standing
+from .layers import by_contract, by_reference, comparison, share_of
 from .policy import policy_from_text
 from .policy_model import KINDS_OF, Check
+from .scope import Target, nodes_of
+from .values import Values
 
 Doubts = Callable[[str, str, Params, float], bool]
 
 
-def doubts_of(header: RunHeader, facts: Mapping[tuple[str, str], Scalar]) -> Doubts:
+def doubts_of(
+    header: RunHeader, facts: Mapping[tuple[str, str], Scalar], baseline: Run | None = None
+) -> Doubts:  # fmt: skip
     """Whether a value (of a metric, on a subject, with params) would fail a required check of the run's policy, with
-    the facts known so far. Raises PolicyError."""
+    the facts known so far, and beside the earlier run that it is held against. Raises PolicyError."""
     checks: dict[str, list[Check]] = {}
     for check in policy_from_text(header.policy.text, "run.json policy").checks:
         absolute = check.layers.contract is not None or check.layers.reference is not None
+        absolute |= check.layers.baseline is not None and baseline is not None
         if check.metric and absolute and check.severity == "required" and not check.any_attempt:
             checks.setdefault(check.metric, []).append(check)
-    known = Facts(_run_of(header, facts))
+    run = _run_of(header, facts)
+    known = Facts(run)
+    earlier = _earlier(run, baseline)
 
     def doubted(name: str, subject: str, params: Params, value: float) -> bool:
         return any(
             _fails(check, metric(name), _kind(known, header, subject), params, value, known.references)
+            or (earlier is not None and _fell(check, metric(name), subject, params, value, earlier))
             for check in checks.get(name, [])
             if _concerns(check, header, subject) and asked(params, check.where)
         )
@@ -62,6 +73,26 @@ def _fails(  # noqa: PLR0917  # a value with all that it is compared by
         return False
     against = comparison(layers.reference, kind, described, params, references)
     return by_reference(value, against, described).result == "fail"
+
+
+def _earlier(run: Run, baseline: Run | None) -> BaselineFigures | None:
+    if baseline is None:
+        return None
+    now, before = (Figures(one.header, Values(one), Facts(one)) for one in (run, standing(baseline)))
+    return BaselineFigures(now, before)
+
+
+def _fell(  # noqa: PLR0917  # a value with all that it is compared by
+    check: Check, described: Metric, subject: str, params: Params, value: float, earlier: BaselineFigures
+) -> bool:
+    """Whether it is below the share of the earlier value that the check demands."""
+    layer = check.layers.baseline
+    if layer is None or layer.fail is None:
+        return False
+    before = earlier.value_of(described, Target(subject=subject, nodes=nodes_of(subject)), params)
+    if before is None or before.value is None or before.value <= 0 or value <= 0:
+        return False
+    return not share_of(value, before.value, described) >= layer.fail
 
 
 def _run_of(header: RunHeader, facts: Mapping[tuple[str, str], Scalar]) -> Run:

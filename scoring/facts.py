@@ -16,6 +16,7 @@ class Facts:
 
     def __init__(self, run: Run) -> None:
         self._on_node: dict[str, dict[str, dict[str, Scalar]]] = {}
+        self._on: dict[str, dict[str, Scalar]] = {}
         self._by_key: dict[tuple[str, str], Scalar] = {(fact.subject, fact.key): fact.value for fact in run.facts}
         self._of_parts: dict[tuple[str, str], dict[str, Scalar]] | None = None
         self._tiers = _recorded_tiers(run, self)
@@ -35,6 +36,13 @@ class Facts:
                 if part:
                     self._of_parts.setdefault((owner, name), {})[subject] = value
         return self._of_parts.get((node, key), {})
+
+    def on(self, subject: str) -> dict[str, Scalar]:
+        """The facts of one subject by key."""
+        if not self._on:
+            for (name, key), value in self._by_key.items():
+                self._on.setdefault(name, {})[key] = value
+        return self._on.get(subject, {})
 
     def why_not(self, subject: str, key: str) -> str | None:
         """Why a fact could not be read, or None where nobody said."""

@@ -9,6 +9,8 @@ from ..evidence.records import Params
 from ..references import Accelerator, Fabric
 from .asking import wanted_values
 from .attempts import number_to_judge, other_attempts, that_decide
+from .baselines import BaselineFigures
+from .comparing import Comparing
 from .composite import Shares
 from .derived import Figures
 from .fabrics import between_nodes, fabric_of
@@ -24,11 +26,12 @@ from .pair_line_rate import judge_line_rate
 from .pair_stalls import judge_stalls
 from .peer_groups import PeerGroups
 from .peers import by_peers
+from .policy_layers import Baseline
 from .policy_model import Check
 from .rail_checks import judge_rails
 from .rule_checks import judge_rule
 from .scope import Target, nodes_of, targets
-from .values import ParamsKey, Value, doubt_of, params_key
+from .values import ParamsKey, Value, params_key
 from .verdict import Finding
 from .words import counted, figure, params_in_words, several
 
@@ -41,7 +44,8 @@ class Judge:
     def __init__(self, figures: Figures, happenings: Happenings, baseline: Figures | None = None) -> None:
         self.figures = figures
         self.happenings = happenings
-        self.baseline = baseline
+        self.baseline = BaselineFigures(figures, baseline) if baseline is not None else None
+        self.compared = Comparing()
         self.shares: Shares = {}
         self._peers = PeerGroups(figures)
         self._comparisons: dict[tuple[str, str, ParamsKey], Comparison] = {}
@@ -165,9 +169,18 @@ class Judge:
             group = self._peers.of(check, target, value.params)
             yield by_peers(number, layers.peers, group, described, others=other_attempts(value, number))
         if layers.baseline is not None and self.baseline is not None:
-            before = _before(self.baseline, described, target, value.params)
-            doubt = doubt_of(value, before)
-            yield by_baseline(number, layers.baseline, before.value if before else None, described, doubt)
+            yield self._by_baseline(check, layers.baseline, self.baseline, target, value, number)
+
+    def _by_baseline(  # noqa: PLR0917  # a value with all that it is compared by
+        self, check: Check, layer: Baseline, baseline: BaselineFigures, target: Target, value: Value, number: float
+    ) -> Judged:
+        described = metric(check.metric or "")
+        before = baseline.of(described, target, value)
+        others = other_attempts(value, number)
+        once = len(target.nodes) != 1 or check.each == "cluster" or check.category == "burn_in"
+        judged = by_baseline(value, number, layer, before, described, others=others, once=once)
+        self.compared.keep(check, target, value, before, described, judged)
+        return judged
 
     def _comparison(self, check: Check, target: Target, described: Metric, params: Params) -> Comparison:
         assert check.layers.reference is not None
@@ -216,9 +229,3 @@ class Judge:
 def _with_remarks(detail: str, layers: list[Judged]) -> str:
     remarks = [f"{NOT_JUDGED[one.layer]}: {one.not_judged}" for one in layers if one.not_judged]
     return "; ".join(dict.fromkeys(remarks)) if remarks and not detail else detail
-
-
-def _before(baseline: Figures, described: Metric, target: Target, params: Params) -> Value | None:
-    """What the baseline measured of the same metric and subject with the same params."""
-    same = (value for value in baseline.of(described.name, target.subject) if value.params == params)
-    return next(same, None)

@@ -2,16 +2,19 @@
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from functools import lru_cache
 
+import msgspec
 from msgspec import Struct
 
 from ..evidence import Metric
 from ..evidence.records import Params, Scalar
 from ..references import Entry, References, ReferenceValue
+from .baselines import Against, Before, against, in_words, suspected
 from .facts import finite
 from .policy_layers import Baseline, Contract, Reference, Uniform
-from .statistics import Doubt
+from .values import Value
 from .verdict import Layer, Result
 from .words import counted, figure, percent
 
@@ -132,7 +135,7 @@ def by_reference(value: float, against: Comparison, metric: Metric) -> Judged:
         why = against.why_none
         return Judged(layer="reference", result="not_measured", expected=why, reason="no_reference", detail=why)
     share = share_of(value, found.value, metric)
-    result: Result = "fail" if fail and not share >= fail else "warn" if warn and not share >= warn else "pass"
+    result = _by_share(share, warn, fail)
     wanted = (fail if result == "fail" else warn or fail) or 0.0
     threshold = found.value / wanted if metric.better == "lower" else found.value * wanted
     return Judged(
@@ -162,37 +165,66 @@ def by_maximum(value: float, best: float | None, key: str, metric: Metric) -> Ju
     return Judged(layer="reference", result="pass" if value >= best else "fail", expected=wanted, threshold=best)
 
 
-def by_baseline(value: float, baseline: Baseline, before: float | None, metric: Metric, doubt: Doubt) -> Judged:
-    """Against the last accepted run, where it measured the same. Where the two figures are too uncertain for the change
-    that is looked for, none of it would show: then it is not measured, unless the change is beyond all doubt."""
-    if before is None or before <= 0:
-        why = "the baseline has no value for this"
+def by_baseline(  # both values, each with its number
+    value: Value,
+    number: float,
+    baseline: Baseline,
+    before: Before,
+    metric: Metric,
+    *,
+    others: Sequence[float],
+    once: bool,
+) -> Judged:
+    """Against an earlier run: worse by the share that matters, by more than noise, and again in a retest.
+
+    `others` are the values of the other attempts; `once`: the figure is of no single node or spans minutes, so that its
+    samples stand for a retest.
+    """
+    told = against(value, number, before.value, metric) if before.value else None
+    if told is None or before.value is None or before.value.value is None:
+        why = before.why_none or "the baseline's value is not above 0"
         return Judged(layer="baseline", result="not_measured", expected=why, reason="no_reference", detail=why)
-    share = share_of(value, before, metric)
-    result: Result = "pass"
-    if baseline.warn and not share >= baseline.warn:
-        result = "warn"
-    if baseline.fail and not share >= baseline.fail:
-        result = "fail"
-    hardest = baseline.fail or baseline.warn or 0.0
-    blind = doubt.hides(1 - hardest) and not share * (1 + doubt.margin) < hardest
+    result = _by_share(told.share, baseline.warn, baseline.fail)
     wanted = (baseline.fail if result == "fail" else baseline.warn or baseline.fail) or 0.0
-    return Judged(
+    known = before.value.value
+    judged = Judged(
         layer="baseline",
-        result="not_measured" if blind else result,
-        expected=f"at least {percent(wanted)} of the baseline's {figure(before, metric.unit)}",
-        threshold=before / wanted if metric.better == "lower" and wanted else before * wanted,
-        reason="no_power" if blind else "",
-        detail=_blind(doubt, 1 - hardest) if blind else "",
+        result=result,
+        expected=f"at least {percent(wanted)} of the baseline's {figure(known, metric.unit)}",
+        threshold=known / wanted if metric.better == "lower" and wanted else known * wanted,
+        detail="" if result == "pass" else in_words(told, known, metric.unit) + suspected(before.suspects),
     )
+    hardest = baseline.fail or baseline.warn or 0.0
+    if told.hides(hardest):
+        return msgspec.structs.replace(
+            judged, result="not_measured", reason="no_power", detail=_blind(told, 1 - hardest)
+        )
+    if result == "pass" or not told.worse:
+        return msgspec.structs.replace(judged, result="pass", detail="")
+    shares = [other.share for one in others if (other := against(value, one, before.value, metric))]
+    again = any(_by_share(share, baseline.warn, baseline.fail) == "fail" for share in shares)
+    if result == "fail" and not again and not once:
+        return msgspec.structs.replace(
+            judged, result="not_measured", reason="not_retested", outlier=True, detail=f"{judged.detail}; seen once"
+        )
+    return msgspec.structs.replace(judged, outlier=True)
 
 
-def _blind(doubt: Doubt, change: float) -> str:
-    enough = counted(doubt.samples_to_see(change), "sample")
+def _blind(told: Against, change: float) -> str:
+    enough = told.samples_to_see(change)
+    more = (
+        f"{counted(enough, 'sample')} like these, here and in the baseline, would be enough"
+        if enough
+        else ("what differs from run to run hides it, and only more runs would tell")
+    )
     return (
-        f"against the baseline only a change of {percent(round(doubt.margin, 3))} would show, not one of "
-        f"{percent(round(change, 3))}: {enough} like these, here and in the baseline, would be enough"
+        f"against the baseline only a change of {percent(round(told.margin, 3))} would show, not one of "
+        f"{percent(round(change, 3))}: {more}"
     )
+
+
+def _by_share(share: float, warn: float | None, fail: float | None) -> Result:
+    return "fail" if fail and not share >= fail else "warn" if warn and not share >= warn else "pass"
 
 
 def by_majority(value: Scalar, uniform: Uniform, everywhere: Counter[Scalar]) -> Judged:

@@ -85,6 +85,16 @@ def document_for(choice: str | None, profile: str) -> Document:
     return Document(name=policy.name, sha256=policy.sha256, text=policy.text)
 
 
+def document_beside(choice: str | None, profile: str, baseline: Document) -> Document:
+    """The policy of a run that is held against an earlier one: the one chosen, else the profile's namesake where that
+    compares, else the earlier run's own. Raises PolicyError where it compares nothing."""
+    found = document_for(choice, profile) if choice is not None or profile == "recheck" else baseline
+    policy = policy_from_text(found.text, f"policy {found.name}")
+    if not any(check.layers.baseline for check in policy.checks):
+        raise PolicyError(f"policy {policy.name} has no baseline layer: give --policy recheck, or one that has")
+    return found
+
+
 def _first_error(error: ValidationError, data: Any) -> str:
     """The first thing wrong, as 'checks.3 (matmul.rate).each: what is wrong (choices: …)'; a misspelt key before the
     key it leaves missing."""

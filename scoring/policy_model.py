@@ -170,8 +170,6 @@ class Check(Strict):
         what = self.metric or self.fact or self.rule
         if useless:
             raise ValueError(f"layer {useless[0]} says nothing of {what} (choices: {', '.join(possible) or 'none'})")
-        if self.layers.given == ("baseline",):
-            raise ValueError("baseline alone demands nothing of a first run: give another layer beside it")
         if self.layers.maximum is not None and self.metric not in FACT_OF:
             raise ValueError(f"layer maximum is for {', '.join(FACT_OF)}")
         if self.rule is not None and self.each != _EACH_OF_RULE[self.rule]:

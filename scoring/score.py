@@ -24,7 +24,8 @@ SIGNABLE_WORDS = ("GO", "CONDITIONAL")
 
 def score_run(run: Run, policy: Policy | None = None, baseline: Run | None = None) -> Verdict:
     """Judge a run by a policy: the one it carries unless another is given. Raises PolicyError for one that cannot be
-    used, CostsError for such a file of costs. `baseline` is an accepted run to compare with."""
+    used, CostsError for such a file of costs. `baseline` is an earlier run to compare with: the one that the run
+    carries unless another is given."""
     with collector_paused():
         return _judge(run, policy, baseline)
 
@@ -34,7 +35,8 @@ def _judge(run: Run, policy: Policy | None, baseline: Run | None) -> Verdict:
         policy = policy_from_text(run.header.policy.text, "run.json policy")
     stands = standing(run)
     figures = _figures(stands)
-    judge = Judge(figures, Happenings(stands, whole=run), _figures(standing(baseline)) if baseline else None)
+    earlier = baseline if baseline is not None else run.baseline
+    judge = Judge(figures, Happenings(stands, whole=run), _figures(standing(earlier)) if earlier else None)
     findings = tuple(with_advice(finding, check) for check in policy.checks for finding in judge.findings(check))
     decision = decide(findings, run.header, policy.exclude_at_most, to_sign=policy.signable)
     covered, failures = coverage(findings), reliability(run)
@@ -48,7 +50,7 @@ def _judge(run: Run, policy: Policy | None, baseline: Run | None) -> Verdict:
             remaining(findings, decision),
             policy,
             {finding.check for finding in findings},
-            with_baseline=baseline is not None,
+            with_baseline=earlier is not None,
         ),
         confidence=confidence(findings, failures, observed_seconds(run)),
         index=index(policy.checks, judge.shares, decision.excluded),
@@ -60,6 +62,7 @@ def _judge(run: Run, policy: Policy | None, baseline: Run | None) -> Verdict:
         policy=PolicyName(name=policy.name, sha256=policy.sha256),
         references=PolicyName(name=own.name, sha256=own.sha256) if (own := figures.facts.references.own) else None,
         measured=measured_when(run.header),
+        compared=judge.compared.told(judge.baseline.name) if judge.baseline else None,
         caveats=caveats(run.header, policy),
     )
 

@@ -33,8 +33,8 @@ _REASON_WORDS = {
     "too_few": "too few samples",
     "undecided": "nothing tells which of several it is",
     "incomplete": "the evidence is not whole",
-    "not_retested": "an outlier among its peers that was not retested",
-    "no_power": "its peers cannot tell",
+    "not_retested": "bad once, and not retested",
+    "no_power": "noise or too few peers hide it",
 }
 
 

@@ -111,32 +111,12 @@ def median_interval(numbers: Sequence[float], confidence: float = 0.95) -> Bound
 
 # From an interquartile range to a normal distribution's sigma, and from that to a median's standard error.
 _ERROR_OF_MEDIAN = 1.2533 / 1.349
-_TWO_SIDED = 1.96  # standard errors of a normal distribution within which 95 % lie
+TWO_SIDED = 1.96  # standard errors of a normal distribution within which 95 % lie
 
 
 def error_of_median(noise: float, samples: int) -> float:
     """The standard error of a median as a share of it, from the interquartile range (as a share) of so many samples."""
     return _ERROR_OF_MEDIAN * noise / math.sqrt(max(1, samples))
-
-
-class Doubt(NamedTuple):
-    """How uncertain a figure or a ratio is: its standard error as a share, and the samples behind it."""
-
-    error: float
-    samples: int
-
-    @property
-    def margin(self) -> float:
-        """Half the width of its 95 % interval, as a share."""
-        return _TWO_SIDED * self.error
-
-    def hides(self, change: float) -> bool:
-        """Whether a change by that share would not show."""
-        return self.margin > change
-
-    def samples_to_see(self, change: float) -> int:
-        """How many samples like these would show it: the error falls with the root of their number."""
-        return math.ceil(self.samples * (self.margin / change) ** 2)
 
 
 def bootstrap_median(numbers: Sequence[float], seed: str, confidence: float = 0.95) -> Bounds:

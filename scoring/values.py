@@ -1,6 +1,5 @@
 """The measurements of a run, indexed once by metric and subject, with their retests in order."""
 
-import math
 from collections.abc import Iterator
 from itertools import chain
 
@@ -9,7 +8,6 @@ from msgspec import Struct
 from ..evidence import Fill, Measurement, NotMeasured, Run, TrialPlan, is_metric, value_of
 from ..evidence.metrics import impossible_in, metric
 from ..evidence.records import Params
-from .statistics import Doubt, error_of_median
 from .words import figure
 
 Found = Measurement | NotMeasured
@@ -239,10 +237,3 @@ def _noise(measurement: Measurement) -> float | None:
     else:
         return None
     return (high - low) / abs(middle) if middle else None
-
-
-def doubt_of(value: Value, before: Value | None) -> Doubt:
-    """How uncertain the ratio of two values is, by the scatter of their own samples."""
-    both = [value] if before is None else [value, before]
-    error = math.hypot(*(error_of_median(one.noise or 0.0, one.samples) for one in both))
-    return Doubt(error=error, samples=min(one.samples for one in both))

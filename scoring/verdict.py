@@ -146,6 +146,47 @@ class PolicyName(Struct, frozen=True, kw_only=True):
     sha256: str
 
 
+class BaselineName(Struct, frozen=True, kw_only=True):
+    """The earlier run that was compared with, when it began, and what else has changed since, in a few words each."""
+
+    run_id: str
+    started: datetime | None = None
+    changes: tuple[str, ...] = ()
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """A figure beside the earlier run's. `share` is above 1 where it is better, `low` and `high` are its 95% interval.
+
+    `told`: worse or better by more than noise, within noise; `decided` says whether the check's threshold was passed
+    and a retest bore it out. `suspects` are what else changed of the hardware behind it.
+    """
+
+    check: str
+    metric: str
+    subject: str
+    params: dict[str, bool | int | float | str] = {}
+    before: float
+    now: float
+    unit: str
+    share: float
+    low: float
+    high: float
+    told: Literal["worse", "better", "noise"]
+    decided: Result
+    suspects: tuple[str, ...] = ()
+
+
+class Compared(Struct, frozen=True, kw_only=True):
+    """The run beside an earlier one: `figures` were compared, `noise` of them do not differ by more than noise;
+    `changes` are the others, the worst first."""
+
+    baseline: BaselineName
+    figures: int
+    noise: int
+    not_comparable: int
+    changes: tuple[Change, ...] = ()
+
+
 class Verdict(Struct, frozen=True, kw_only=True):
     """The whole judgement of a run. Same evidence and policy, same bytes: no clock in it."""
 
@@ -166,6 +207,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     policy: PolicyName
     references: PolicyName | None = None  # the user's own file, where one was given
     measured: tuple[Measured, ...] = ()  # of each node when, where the run was started more than once
+    compared: Compared | None = None  # with the earlier run that it is held against
     caveats: tuple[str, ...] = ()  # the page's first lines: simulated, no GPU cluster, not signable
 
     @property

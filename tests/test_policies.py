@@ -100,10 +100,6 @@ def test_a_failure_says_what_to_do_and_what_to_send() -> None:
             "layer maximum is for topology.pcie_width",
         ),
         (
-            "{check: a, metric: memory.copy, each: accelerator, category: memory, layers: {baseline: {fail: 0.9}}}",
-            "baseline alone",
-        ),
-        (
             "{check: a, metric: memory.copy, each: accelerator, category: memory, layers: {baseline: {}, peers: {}}}",
             "give warn or fail",
         ),

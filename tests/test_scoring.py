@@ -329,7 +329,7 @@ def test_an_outlier_that_was_not_retested_decides_nothing() -> None:
     assert (finding.reason, finding.observed) == ("not_retested", 2500.0)
     assert re.fullmatch(r"2,500 GB/s, 15\.\d % worse than the median of its peers, seen once", finding.detail)
     assert finding.action.startswith("Retest n01/gpu3")
-    assert "an outlier among its peers that was not retested" in verdict.reasons[0]
+    assert "bad once, and not retested" in verdict.reasons[0]
     assert finding.excludes is None
 
 
@@ -565,12 +565,12 @@ def test_a_change_that_could_not_show_is_not_judged_and_what_would_show_it_is_sa
         before = as_run(header, [noisy(1.0, spread)(record) for record in records])
         return by(score_run(as_run(header, [noisy(share, spread)(record) for record in records]), baseline=before), "a")
 
-    assert [judged(share, 0.02).result for share in (1.0, 0.95, 0.85)] == ["pass", "pass", "fail"]
+    assert [judged(share, 0.02).reason for share in (1.0, 0.95, 0.85)] == ["", "", "not_retested"]
     blind = judged(1.0, 0.8)
     assert (blind.result, blind.reason) == ("not_measured", "no_power")
     assert re.search(r"only a change of \d+.* would show, not one of 10 %: \d+ samples like these", blind.detail)
-    assert judged(0.88, 0.8).result == "not_measured", "noise is no fault"
-    assert judged(0.3, 0.8).result == "fail", "and what is beyond all noise is one"
+    assert judged(0.88, 0.8).reason == "no_power", "noise is no fault"
+    assert judged(0.3, 0.8).reason == "not_retested", "and what is beyond all noise is to be seen again"
 
 
 PEERS = Peers()
@@ -645,21 +645,6 @@ def test_a_contract_speaks_in_the_buyers_numbers() -> None:
     assert (finding.result, finding.layer, finding.threshold) == ("fail", "contract", 2000)
     assert finding.expected == "at least 2,000 GB/s, better at least 2,900 GB/s"
     assert verdict.exclude == ("n01",)
-
-
-def test_a_baseline_is_compared_where_it_measured_the_same() -> None:
-    text = policy(
-        "{check: a, metric: memory.copy, each: accelerator, category: memory, "
-        "layers: {baseline: {warn: 0.97, fail: 0.9}, contract: {at_least: 1}}}"
-    )
-    header, records = make_run(policy_text=text)
-    before = as_run(header, records)
-    change = altered("memory.copy", "n01/gpu3", 2000.0)
-    now = as_run(header, [change(record) for record in records])
-    assert by(score_run(now, baseline=before), "a", "n01/gpu3").result == "fail"
-    assert by(score_run(now, baseline=before), "a", "n01/gpu2").result == "pass"
-    assert by(score_run(now), "a", "n01/gpu3").result == "pass"
-    assert any("no baseline" in line for line in score_run(now).not_judged)
 
 
 # --- the floors of what is shipped --------------------------------------------------------------------------------

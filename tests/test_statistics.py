@@ -2,12 +2,14 @@
 
 import math
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, bootstrap, chi2, gamma, poisson
 
+from hwlottery.scoring.baselines import Against
 from hwlottery.scoring.goodput import (
     daly_interval_s,
     goodput,
@@ -17,7 +19,6 @@ from hwlottery.scoring.goodput import (
 )
 from hwlottery.scoring.statistics import (
     PRIOR_RATE,
-    Doubt,
     bootstrap_median,
     bootstrap_ratio,
     chance_of_a_failure,
@@ -199,12 +200,17 @@ def test_the_error_of_a_median_is_that_of_many_medians() -> None:
     assert error_of_median(noise, 50) == pytest.approx(np.std(medians) / 100, rel=0.05)
 
 
-def test_what_a_doubt_hides_and_how_many_samples_would_show_it() -> None:
-    doubt = Doubt(error=0.10, samples=10)
-    assert doubt.margin == pytest.approx(0.196)
-    assert doubt.hides(0.10)
-    assert not doubt.hides(0.20)
-    assert doubt.samples_to_see(0.10) == 39
-    assert not Doubt(error=0.10 * (10 / 39) ** 0.5, samples=39).hides(0.10)
+def test_what_a_comparison_hides_and_how_many_samples_would_show_it() -> None:
+    told = Against(share=0.95, error=0.10, between=0.0, samples=10)
+    assert told.margin == pytest.approx(0.196)
+    assert told.hides(0.90)
+    assert not told.hides(0.80)
+    assert not msgspec.structs.replace(told, share=0.5).hides(0.90), "what is far beyond noise shows"
+    assert told.samples_to_see(0.10) == 39
+    assert not Against(share=0.95, error=0.10 * (10 / 39) ** 0.5, between=0.0, samples=39).hides(0.90)
+    assert msgspec.structs.replace(told, between=0.06).samples_to_see(0.10) is None, "runs differ by more"
+
+
+def test_a_ratio_is_to_numbers_above_0() -> None:
     with pytest.raises(ValueError, match="above 0"):
         bootstrap_ratio([1.0], [0.0], "x")
