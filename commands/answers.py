@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Given:
-    """What a run is judged with instead of its own: references, costs, an earlier run, and the training run that is asked for."""
+    """What a run is judged with instead of its own: references, costs, an earlier run to hold it against, and the
+    training run that is asked for."""
 
     references: Path | None = None
     costs: Path | None = None

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from .answers import console, judge, one_line_errors, own_costs, own_references
+from .answers import console, judge, one_line_errors, own_costs, own_references, sign_measured
 from .arguments import EXIT_CODES, FILE, RUN
 from .run import run
 
@@ -57,6 +57,7 @@ def recheck(
     join_within: float,
     allow_unlike: bool,
     bundle: str | None,
+    key: Path | None,
     **wishes: Any,
 ) -> None:
     """Measure again what an earlier run measured, and tell what has become worse from noise.
@@ -66,6 +67,7 @@ def recheck(
     """
     with one_line_errors(), contextlib.ExitStack() as stack:
         from ..evidence import read_run
+        from ..evidence.signatures import try_key
         from ..runner.command import Options, bundle_for, planned, reach_from, run_new, show_plan
         from ..runner.launched import attended, say_where, within_launcher
         from ..runner.once import alone
@@ -75,6 +77,8 @@ def recheck(
 
         if not dry_run and attended(wishes["hosts"], join_within):
             return
+        if key is not None:
+            try_key(key)
         before = read_run(baseline)
         check_baseline(before)
         chosen = profile_of(profile, before.header)
@@ -110,4 +114,6 @@ def recheck(
             return
         out = run_new(options, shown)
         say_where(reach, out, shown)
+        if key is not None:
+            sign_measured(out, key)
     judge(out, None, as_json=as_json, with_report=True, quiet=quiet, junit=junit)
