@@ -14,7 +14,7 @@ MOST_FILES = 65_536
 MOST_ROWS = 50_000_000  # 512 nodes x 8 GPUs x a day are 5.9 million of each quantity
 _POOLED_AT_ONCE = 64
 _MOST_POINTS = 600
-_COLUMNS = ("quantity", "minute", "minimum", "mean", "maximum")
+_COLUMNS = ("subject", "quantity", "minute", "minimum", "mean", "maximum")
 # quantity as the sensors name it, its unit, its axis, what the title says
 _QUANTITIES = (
     ("temperature", "C", "temperature, °C", "Highest temperature under load"),
@@ -60,7 +60,7 @@ def _windows(run: Path) -> dict[str, list[Window]]:
     import pyarrow
 
     try:
-        pooled = _pooled_over_devices(_tables(run / "telemetry"))
+        pooled = _pooled_over_devices(tables(run / "telemetry"))
     except pyarrow.ArrowException:
         return {}
     found: dict[str, list[Window]] = {}
@@ -102,8 +102,9 @@ def _pool(table: Any) -> Any:
     return pooled.rename_columns([plain.get(name, name) for name in pooled.column_names])
 
 
-def _tables(folder: Path) -> Iterator[Any]:
-    """Each readable part with the columns wanted, in minutes and floats, as long as there is room."""
+def tables(folder: Path) -> Iterator[Any]:
+    """Each readable part with the columns subject, quantity, minute (since 1970), minimum, mean and maximum, as text
+    and floats, as long as there is room. Raises pyarrow.ArrowException."""
     room = MOST_ROWS
     for file in _files(folder):
         table = _table(file, room)
@@ -142,7 +143,7 @@ def _as_column(column: Any, name: str) -> Any:
     import pyarrow
     import pyarrow.compute
 
-    if name == "quantity":
+    if name in ("subject", "quantity"):
         return column.cast(pyarrow.string())
     if pyarrow.types.is_timestamp(column.type):
         seconds = column.cast(pyarrow.timestamp("us", tz=column.type.tz)).cast(pyarrow.int64())

@@ -105,6 +105,18 @@ def test_a_save_that_stalls_is_the_message_of_the_chart(tmp_path: Path) -> None:
     assert "fill-bad" in chart.svg, "the stall stands in colour"
 
 
+def test_the_filesystem_that_stalls_is_drawn_before_the_slower_one(tmp_path: Path) -> None:
+    parts = {"stage": 0.1, "write": 1.0, "sync": 0.5, "commit": 0.1, "save": 1.7}
+    records = [
+        measured(metric=f"checkpoint.{part}", subject=f"n0{node}/fs:/scratch", samples=samples)
+        for part, s in parts.items()
+        for node, samples in enumerate(([s, s, s * 9], [s * 1.2] * 3))
+    ]
+    chart = sections_of(run_of(tmp_path, *records))["storage"].chart
+    assert chart is not None
+    assert chart.title == "n00/fs:/scratch: 1 save of 3 took over twice the median"
+
+
 def test_saves_without_a_stall_are_in_no_colour_that_warns(tmp_path: Path) -> None:
     parts = {"stage": 0.1, "write": 1.0, "sync": 0.5, "commit": 0.1, "save": 1.7}
     records = [

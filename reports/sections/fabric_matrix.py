@@ -5,6 +5,7 @@ import struct
 from collections.abc import Iterator, Sequence
 
 from ...fabric import pair_of
+from ..colours import COLOURS
 from ..layout import Mark, Matrix, Tick
 from ..measured import Measured
 from ..node_order import Order, node_order
@@ -13,20 +14,8 @@ from ..pairs_seen import UNIT, PairsSeen
 from ..plain_text import listed, natural, printable
 
 MOST_NODES = 1024  # a matrix of 1.4 MB
-# Cividis (Nunez, Anderton and Renslow 2018: reads alike with every kind of colour vision), dark for slow.
-_CIVIDIS = ((0, 34, 78), (66, 78, 108), (125, 124, 120), (186, 174, 108), (254, 232, 56))
 _FULL = 65535  # of 16 bits; 0 is "not measured"
 _FEWEST = 3  # nodes of a matrix: of two there is one pair
-
-
-def _cividis(share: float) -> str:
-    place = min(share * 4, 3.999)
-    low, high = _CIVIDIS[int(place)], _CIVIDIS[int(place) + 1]
-    parts = (round(one + (other - one) * (place % 1)) for one, other in zip(low, high, strict=True))
-    return "#" + "".join(f"{part:02x}" for part in parts)
-
-
-COLOURS = tuple(_cividis(step / 31) for step in range(32))
 
 
 def pair_matrix(measured: Measured, seen: PairsSeen) -> Matrix | None:

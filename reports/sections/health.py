@@ -8,6 +8,7 @@ from ..plain_text import listed
 from ..spread import lagging, shows_nothing
 from ..tables import aggregates, gaps, worst
 from ..telemetry import telemetry_chart
+from .health_over_time import over_time
 from .judged import failing, judged_chart, nonzero, not_measured
 
 _SHOWN = ("health.throttled", "health.temperature", "health.clock", "health.cpu_steal", "health.foreign_cpu")
@@ -17,7 +18,7 @@ def health(measured: Measured, verdict: Verdict) -> Section:
     """The section on health."""
     present = [group for name in _SHOWN if (group := measured.main(name)) and any(group.numbers)]
     main = next((group for group in present if lagging(group)), present[0] if present else None)
-    tables = [aggregates(measured, measured.metrics("health."))]
+    tables = [aggregates(measured, measured.metrics("health."), caption="By metric")]
     if main and len(main.values) > 1:
         tables.append(worst(main, marked=failing(verdict, main.metric.name)))
     chart = telemetry_chart(measured.run.path)
@@ -28,6 +29,7 @@ def health(measured: Measured, verdict: Verdict) -> Section:
         title="Health",
         answer=_answer(measured) if measured.metrics("health.") else not_measured(measured, "health."),
         chart=chart,
+        parts=over_time(measured),
         tables=tuple(table for table in tables if table),
         gaps=gaps(measured.missing("health.")),
         method=(

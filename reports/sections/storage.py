@@ -68,10 +68,10 @@ def _right(measured: Measured) -> str:
 
 
 def _chart(measured: Measured, main: Group) -> Chart | None:
-    slowest = main.worst
-    bars = _bars(measured, slowest)
-    if not bars:
+    drawn = [(bars, each) for each in main.worst_first if (bars := _bars(measured, each))]
+    if not drawn:
         return None
+    bars, slowest = max(drawn, key=lambda one: len(_stalls(one[0])))  # of equals the slowest
     title = _title(bars, slowest, several=len(main.values) > 1)
     shown = bars[:_MOST_SAVES]
     stalls = frozenset(place for place in _stalls(bars) if place < len(shown))
