@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from ..evidence import Document, Run
     from ..scoring import Policy
+    from ..scoring.provider_record import ProviderRecord
     from ..scoring.verdict import Verdict
 
 
@@ -96,11 +97,11 @@ def with_given(found: "Run", given: Given) -> "Run":
     return msgspec.structs.replace(found, header=header, baseline=before)
 
 
-def write_page(found: "Run", verdict: "Verdict", place: Path) -> Path:
+def write_page(found: "Run", verdict: "Verdict", place: Path, record: "ProviderRecord | None" = None) -> Path:
     """Write a run's page, and say where."""
     from ..reports.page import render
 
-    write(place, render(found, verdict), inside=found.path)
+    write(place, render(found, verdict, record), inside=found.path)
     return place
 
 

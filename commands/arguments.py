@@ -52,6 +52,14 @@ COSTS = click.option(
     help="A YAML file of what a rental costs beside the GPUs, and how failed nodes are replaced (docs/economics.md).",
 )
 
+PROVIDER_RECORD = click.option(
+    "--provider-record",
+    type=FILE,
+    default=None,
+    metavar="FILE",
+    help="What the provider promised and did: dates, tickets, replacements. [default: RUN/provider.yaml, if there]",
+)
+
 # How the nodes of --hosts are reached.
 SSH = click.option(
     "--ssh",

@@ -6,7 +6,9 @@ HwlotteryError            2  something the user can mend before anything runs
 ├── ProfileError          2  (probes) unknown profile, key or value
 ├── PolicyError           2  (scoring) unknown policy, key or value
 ├── ReferenceFileError    2  (references) the same of a reference file
-├── NoTicket, NoNodeList  2  (reports) nothing to write a ticket of; no list: of NO-GO and INCONCLUSIVE 3 and 4
+├── ProviderFileError     2  (scoring) the same of a provider.yaml
+├── NoTicket, NoClaim     2  (reports) nothing to write of, or nothing to write it by
+├── NoNodeList        2/3/4  (reports) no list of nodes; because of NO-GO 3, because of INCONCLUSIVE 4
 ├── RunCutShort           6  (runner) the surroundings ended the run: a full disk
 └── RunStopped  130/143/129  (runner) Ctrl-C, SIGTERM or SIGHUP; the run directory resumes
 """

@@ -2,21 +2,26 @@
 
 import io
 from collections.abc import Callable
+from datetime import date
 from typing import Literal
 
 from msgspec import Struct
 
 from ..evidence import Run
-from . import junit, node_lists, prometheus, table_export, ticket, ticket_archive
+from ..scoring.provider_record import ProviderRecord
+from . import claim, junit, node_lists, prometheus, provider_template, table_export, ticket, ticket_archive
 
-Format = Literal["csv", "junit", "prometheus", "ticket", "exclude", "hostfile"]
+Format = Literal["csv", "junit", "prometheus", "ticket", "claim", "exclude", "hostfile", "provider-template"]
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
-    """What is wanted of a format: findings on these `nodes` alone, `zipped` with what belongs to them (ticket)."""
+    """What is wanted of a format: findings on these `nodes` alone, `zipped` with what belongs to them (ticket); as of
+    `today`, by the provider's `record` (claim)."""
 
     nodes: tuple[str, ...] = ()
     zipped: bool = False
+    today: date = date.max
+    record: ProviderRecord | None = None
 
 
 class Exported(Struct, frozen=True, kw_only=True):
@@ -35,8 +40,8 @@ _DEFAULT = Wanted()
 
 
 def exported(run: Run, form: Format, wanted: Wanted = _DEFAULT) -> Exported:
-    """The run in that format. Raises KeyError for a format that is none, NoTicket and NoNodeList where there is
-    nothing to give."""
+    """The run in that format. Raises KeyError for a format that is none, and NoTicket, NoClaim or NoNodeList where
+    there is nothing to give."""
     return _FORMATS[form](run, wanted)
 
 
@@ -69,6 +74,16 @@ def _ticket(run: Run, wanted: Wanted) -> Exported:
     return Exported(content=ticket_archive.as_zip(run, found)) if wanted.zipped else _text(ticket.as_markdown(found))
 
 
+def _claim(run: Run, wanted: Wanted) -> Exported:
+    from ..scoring import score_run
+
+    return _text(claim.as_markdown(claim.claim(run, score_run(run), wanted.record, wanted.today)))
+
+
+def _provider_template(run: Run, _: Wanted) -> Exported:
+    return _text(provider_template.render(run))
+
+
 def _exclude(run: Run, _: Wanted) -> Exported:
     from ..scoring import score_run
 
@@ -88,6 +103,8 @@ _FORMATS: dict[Format, Callable[[Run, Wanted], Exported]] = {
     "junit": _junit,
     "prometheus": _prometheus,
     "ticket": _ticket,
+    "claim": _claim,
     "exclude": _exclude,
     "hostfile": _hostfile,
+    "provider-template": _provider_template,
 }

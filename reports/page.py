@@ -9,6 +9,7 @@ from markupsafe import Markup, escape
 
 from ..evidence import Run
 from ..scoring.joined import standing
+from ..scoring.provider_record import ProviderRecord
 from ..scoring.verdict import Verdict
 from .appendix import appendix
 from .findings import passed, rows
@@ -17,6 +18,7 @@ from .measured import Measured
 from .plain_text import printable, printable_lines
 from .rental import rented, when
 from .sections import SECTIONS
+from .sections.delivery import delivery
 from .visibility import exclusion, required_words, visibility
 
 _TEMPLATES = (
@@ -30,8 +32,9 @@ _TEMPLATES = (
 LONGEST_TEXT = 100_000
 
 
-def render(run: Run, verdict: Verdict) -> str:
-    """The whole page. It makes no request, runs no script but its own, and escapes whatever the run holds."""
+def render(run: Run, verdict: Verdict, record: ProviderRecord | None = None) -> str:
+    """The whole page, with what `record` says of the provider. It makes no request, runs no script but its own, and
+    escapes whatever the run holds."""
     measured = Measured(standing(run))
     found, left_out = rows(measured, verdict)
     style, script = _asset("page.css"), _without_indentation(_asset("page.js"))
@@ -59,7 +62,7 @@ def render(run: Run, verdict: Verdict) -> str:
             tally=tally(verdict.findings, verdict),
             coverage=required_words(verdict),
             visibility=visibility(measured, verdict),
-            sections=[section(measured, verdict) for section in SECTIONS],
+            sections=[*(section(measured, verdict) for section in SECTIONS), delivery(measured, record)],
             appendix=appendix(run),
             style=Markup(style),  # noqa: S704  # our own file
             script=Markup(script),  # noqa: S704  # our own file

@@ -79,7 +79,7 @@ def test_every_section_has_an_answer_and_says_what_it_cannot_tell(smoke_page: st
     outline = Outline(smoke_page)
     sections = [each for each in outline.all("section") if each.get("class") == "probe"]
     assert [each["id"] for each in sections] == [
-        "compute", "memory", "fabric", "topology", "storage", "burn_in", "health", "software",
+        "compute", "memory", "fabric", "topology", "storage", "burn_in", "health", "software", "delivery",
     ]  # fmt: skip
     assert outline.text.count("What it cannot tell:") == len(sections)
 
