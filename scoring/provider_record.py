@@ -18,10 +18,8 @@ from typing import Annotated, Literal, get_args
 from pydantic import AwareDatetime, Field, model_validator
 
 from ..evidence import HwlotteryError
-from ..evidence.plain_files import NotPlain, small_file
-from ..references.loading import ReferenceFileError, model_from_text
-from ..references.plain_yaml import LARGEST
-from .policy_layers import Strict
+from ..references.entries import Strict
+from ..references.loading import ReferenceFileError, model_from_text, text_of
 
 FILE_NAME = "provider.yaml"
 Text = Annotated[str, Field(max_length=2000)]
@@ -151,17 +149,15 @@ def provider_of(run: Path, given: Path | None) -> ProviderRecord | None:
 
     A link of the user's own is followed; one in a run directory, which may be another's, is not.
     """
-    file = given.resolve() if given is not None else run / FILE_NAME
+    file = given or run / FILE_NAME
+    if given is None and file.is_symlink():
+        raise ProviderFileError(f"{file}: a link: not followed")
+    if given is None and not file.exists():
+        return None
     try:
-        text = small_file(file, LARGEST).decode("utf-8")
-    except FileNotFoundError:
-        if given is None:
-            return None
-        raise ProviderFileError(f"{given}: no such file") from None
-    except (NotPlain, UnicodeDecodeError, OSError) as error:
-        why = getattr(error, "strerror", None) or ("no UTF-8 text" if isinstance(error, UnicodeDecodeError) else error)
-        raise ProviderFileError(f"{file}: {why}") from error
-    return record_from_text(text, file.name)
+        return record_from_text(text_of(file), file.name)
+    except ReferenceFileError as error:
+        raise ProviderFileError(str(error)) from error
 
 
 def record_from_text(text: str, where: str) -> ProviderRecord:

@@ -15,9 +15,17 @@ from test_page_safety import hostile_run
 from hwlottery.evidence import read_run
 from hwlottery.reports.page import render
 from hwlottery.scoring import score_run
+from hwlottery.scoring.provider_record import record_from_text
 
 pytestmark = pytest.mark.browser
 ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+PROVIDER = """
+promised: {date: 2026-11-20, nodes: 64}
+delivered: [{date: 2026-11-25, nodes: 64}]
+tickets: [{id: "1", node: n17, opened: 2026-11-26T09:00Z, answered: 2026-11-26T19:00Z, blamed: buyer, what: throttles}]
+stack_changes: [{date: 2026-11-26, what: driver 570 to 550}]
+sla: {answer_hours: 4}
+"""
 PHONE = {"width": 360, "height": 740}
 DESK = {"width": 1280, "height": 800}
 
@@ -49,7 +57,7 @@ def rental(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("rental")
     faults = ["slow@n17/gpu3=0.78", "ecc@n41/gpu2=1"]
     run = read_run(write_run(folder / "run", nodes=64, faults=faults))
-    return written(folder, render(run, score_run(run)))
+    return written(folder, render(run, score_run(run), record_from_text(PROVIDER, "provider.yaml")))
 
 
 @pytest.fixture(scope="module")
