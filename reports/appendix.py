@@ -20,21 +20,29 @@ LONGEST_DOCUMENT = 60_000
 _NOTABLE = frozenset({"warning", "error", "fatal"})
 
 GLOSSARY: tuple[tuple[str, str], ...] = (
+    ("95 % interval", "Where the true value lies, by the spread of what was measured; a bound where one end is open."),
     ("access tier", "How far a tenant sees on a node: from bare metal with root down to a container without."),
     ("bus bandwidth", "All-reduce bandwidth made comparable over numbers of ranks: 2(n-1)/n of bytes over time."),
     ("CONDITIONAL", "GO without the subjects named under what to exclude."),
+    ("dense peak", "The accelerator's published peak without sparsity, at its clock and power limit of the sheet."),
     ("GO", "Everything the policy requires was measured and passed."),
     ("goodput", "Share of paid time that makes progress, after checkpoints, failures and restarts."),
     (
         "INCONCLUSIVE",
         "Something the policy requires is not measured: nothing to sign, and the page says how to get it.",
     ),
+    ("layer", "What judged a value: a rule, the contract, a reference, its peers, or the last accepted run."),
+    ("leaf", "A switch of the lowest row of the fabric, into which nodes are cabled."),
     ("MFU", "Model FLOPs utilisation: the model's FLOPs a second over the accelerator's dense peak."),
     ("NO-GO", "A required check failed on what cannot be taken out, or too much would have to be."),
     ("node-day", "One node observed for one day."),
     ("not measured", "Not there, not finite, or not readable, with the reason. Never counted as a pass."),
+    ("PFLOP-day", "10^15 floating-point operations a second for a day: 8.64 x 10^19 of them."),
+    ("rail", "The NICs of the same place in all nodes, cabled into the same switches."),
     ("signable", "The policy allows this verdict to be signed as an acceptance."),
+    ("straggler", "The slowest rank of a step: all others wait for it."),
     ("trial", "One piece of work on a set of ranks under a deadline; its id is a hash of what it ran on what."),
+    ("Xid", "A number by which NVIDIA's driver reports an error of a GPU to the kernel log."),
 )
 
 

@@ -15,6 +15,7 @@ from .appendix import appendix
 from .findings import passed, rows
 from .first_screen import CATEGORY_WORDS, RESULT_WORDS, WORDS, categories, figures, tally
 from .measured import Measured
+from .node_list import node_list
 from .plain_text import printable, printable_lines
 from .rental import rented, when
 from .sections import SECTIONS
@@ -64,6 +65,7 @@ def render(run: Run, verdict: Verdict, record: ProviderRecord | None = None) -> 
             visibility=visibility(measured, verdict),
             sections=[*(section(measured, verdict) for section in SECTIONS), delivery(measured, record)],
             appendix=appendix(run),
+            nodes=node_list(measured),
             style=Markup(style),  # noqa: S704  # our own file
             script=Markup(script),  # noqa: S704  # our own file
             policy=content_policy(style, script),

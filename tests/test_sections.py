@@ -12,6 +12,7 @@ from hwlottery.reports.appendix import appendix
 from hwlottery.reports.findings import passed, rows
 from hwlottery.reports.layout import Section
 from hwlottery.reports.measured import Measured, params_label
+from hwlottery.reports.node_list import node_list
 from hwlottery.reports.rental import rented
 from hwlottery.reports.sections import SECTIONS
 from hwlottery.reports.sections.burn_in_failures import failures as failures_part
@@ -71,6 +72,25 @@ def test_nodes_of_another_kernel_are_listed_against_the_majority(tmp_path: Path)
     told = {row[2].text: row[4].text for row in differing.rows}
     assert told["6.9.0-odd"] == "n02"
     assert told["6.8.0-31-generic"] == "the majority"
+
+
+def test_the_appendix_lists_each_node_with_its_identity_and_in_what_it_deviates(tmp_path: Path) -> None:
+    run = run_with(tmp_path, "kernel@n02", "never_joined@n03")
+    nodes = node_list(Measured(run))
+    assert nodes is not None
+    by_name = {row[0].text: [cell.text for cell in row[1:]] for row in nodes.rows}
+    identity = next(f.value for f in run.facts if f.subject == "n02" and f.key == "hardware.identity")
+    times, odd = "\N{MULTIPLICATION SIGN}", "os.kernel 6.9.0-odd, software.kernel 6.9.0-odd"
+    assert by_name["n02"] == [identity, f"4 {times} NVIDIA H100 80GB HBM3", "container-root", odd]
+    assert by_name["n01"][-1] == "\N{EM DASH}"
+    assert by_name["n03"][:3] == ["not readable", "4 promised", "never joined"]
+
+
+def test_no_node_deviates_where_there_is_no_majority(tmp_path: Path) -> None:
+    facts = [Fact(subject=f"n0{index}", key="os.kernel", value=f"6.{index}") for index in range(2)]
+    nodes = node_list(Measured(run_of(tmp_path, *facts)))
+    assert nodes is not None
+    assert {row[-1].text for row in nodes.rows} == {"\N{EM DASH}"}
 
 
 def test_what_changes_by_the_minute_is_not_compared_between_nodes(tmp_path: Path) -> None:

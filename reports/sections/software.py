@@ -63,6 +63,11 @@ def software(measured: Measured, verdict: Verdict) -> Section:
     )
 
 
+def compared(measured: Measured) -> list[Tally]:
+    """The facts that are compared between subjects of a kind: none that is there to tell them apart."""
+    return [tally for tally in _tallies(measured) if not tally.names_each]
+
+
 def _tallies(measured: Measured) -> Iterable[Tally]:
     found: dict[tuple[str, str], Tally] = {}
     for subject in measured.subjects_with_facts:
