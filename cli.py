@@ -16,6 +16,7 @@ from .commands.bundle import bundle
 from .commands.doctor import doctor
 from .commands.explain import explain
 from .commands.export import export
+from .commands.history import history
 from .commands.launch import launch
 from .commands.recheck import recheck
 from .commands.report import report
@@ -24,7 +25,7 @@ from .commands.score import score
 from .commands.sign import sign
 from .commands.verify import verify
 
-COMMANDS = (run, recheck, score, report, sign, verify, doctor, explain, export, annex, launch, bundle)
+COMMANDS = (run, recheck, history, score, report, sign, verify, doctor, explain, export, annex, launch, bundle)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXIT_CODES)

@@ -30,6 +30,14 @@ class Given:
     run_flops: float | None = None
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Also:
+    """Files for other programs, to write beside the verdict."""
+
+    junit: Path | None = None
+    prometheus: Path | None = None
+
+
 def judge(
     path: Path,
     policy: str | None,
@@ -38,7 +46,7 @@ def judge(
     as_json: bool,
     with_report: bool,
     quiet: bool = False,
-    junit: Path | None = None,
+    also: Also = Also(),
 ) -> NoReturn:
     """Score a run, show the verdict unless `quiet`, and exit with it."""
     with one_line_errors():
@@ -55,14 +63,21 @@ def judge(
         show(verdict, found, shown)
         if with_report:
             shown.print(f"report: {write_page(found, verdict, path / 'report.html')}", markup=False, soft_wrap=True)
-        if junit is not None:
-            from ..reports.junit import render
-
-            write_whole(junit, render(verdict).encode(), inside=found.path)
+        _write_also(found, verdict, also)
         if as_json:
             with contextlib.suppress(BrokenPipeError):
                 sys.stdout.write(verdict_json(verdict).decode())
         sys.exit(verdict.exit_code)
+
+
+def _write_also(found: "Run", verdict: "Verdict", also: Also) -> None:
+    """Write what other programs read, each file whole or not at all."""
+    from ..reports import junit, prometheus
+
+    if also.junit is not None:
+        write_whole(also.junit, junit.render(verdict).encode(), inside=found.path)
+    if also.prometheus is not None:
+        write_whole(also.prometheus, prometheus.render(found, verdict).encode(), inside=found.path)
 
 
 def own_references(file: Path | None) -> "Document | None":

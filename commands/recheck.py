@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from .answers import console, judge, one_line_errors, own_costs, own_references, sign_measured
+from .answers import Also, console, judge, one_line_errors, own_costs, own_references, sign_measured
 from .arguments import EXIT_CODES, FILE, RUN
 from .run import run
 
@@ -37,6 +37,13 @@ _NOT_OF_A_RECHECK = frozenset(("profile", "policy", "resume", "join", "partners"
 )
 @click.option("--quiet", is_flag=True, help="Print nothing but errors: for cron. The exit code is the verdict.")
 @click.option("--junit", type=FILE, default=None, metavar="FILE", help="Write the checks there too, for a CI system.")
+@click.option(
+    "--prometheus",
+    type=FILE,
+    default=None,
+    metavar="FILE",
+    help="Write the run there too, for node_exporter's textfile collector.",
+)
 @click.pass_context
 def recheck(
     context: click.Context,
@@ -51,6 +58,7 @@ def recheck(
     as_json: bool,
     quiet: bool,
     junit: Path | None,
+    prometheus: Path | None,
     ssh: str | None,
     remote_python: str | None,
     listen: str | None,
@@ -116,4 +124,4 @@ def recheck(
         say_where(reach, out, shown)
         if key is not None:
             sign_measured(out, key)
-    judge(out, None, as_json=as_json, with_report=True, quiet=quiet, junit=junit)
+    judge(out, None, as_json=as_json, with_report=True, quiet=quiet, also=Also(junit=junit, prometheus=prometheus))

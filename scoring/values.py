@@ -191,6 +191,10 @@ class Values:
                 self._subjects.setdefault(name, []).append(subject)
         return self._subjects.get(metric, [])
 
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """Metric and subject of everything that was planned or recorded."""
+        yield from self._series
+
     def unanswered(self) -> Iterator[tuple[str, str]]:
         """Metric and subject of each value that was planned and has neither a value nor a reason."""
         for key, by_params in self._series.items():

@@ -300,7 +300,19 @@ def accepted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_recheck_measures_the_same_again_and_says_what_changed(accepted: Path) -> None:
     folder = accepted.parent
-    result = hwlottery("recheck", "--baseline", accepted, "--json", "--junit", "checks.xml", "--out", "now", cwd=folder)
+    result = hwlottery(
+        "recheck",
+        "--baseline",
+        accepted,
+        "--json",
+        "--junit",
+        "checks.xml",
+        "--prometheus",
+        "run.prom",
+        "--out",
+        "now",
+        cwd=folder,
+    )
     assert result.returncode in LOADED, result.stderr
     verdict = json.loads(result.stdout)
     assert {"GO": 0, "INCONCLUSIVE": 4}[verdict["verdict"]] == result.returncode
@@ -308,6 +320,7 @@ def test_recheck_measures_the_same_again_and_says_what_changed(accepted: Path) -
     assert verdict["compared"]["figures"] == 2
     assert verdict["compared"]["baseline"]["changes"] == []
     assert "Beside " in result.stderr
+    assert 'hwlottery_verdict{verdict="GO"}' in (folder / "run.prom").read_text()
     assert "<testsuite" in (folder / "checks.xml").read_text()
     header = read_run(folder / "now").header
     assert (header.only, header.price_per_gpu_hour, header.provider) == (("matmul",), 2.0, "P")
