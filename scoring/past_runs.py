@@ -41,7 +41,8 @@ class Middle(Struct, frozen=True, kw_only=True):
 
 
 class PastRun(Struct, frozen=True, kw_only=True):
-    """One run as history needs it. `ended` is when its last trial did; `contains` are accepted runs whose records stand in it, too: nodes joined them."""
+    """One run as history needs it. `ended` is when its last trial did; `contains` are accepted runs whose records stand
+    in it, too: nodes joined them."""
 
     run_id: str
     path: str
