@@ -47,13 +47,16 @@ def judge(
     with_report: bool,
     quiet: bool = False,
     also: Also = Also(),
+    provider_record: Path | None = None,
 ) -> NoReturn:
     """Score a run, show the verdict unless `quiet`, and exit with it."""
     with one_line_errors():
         from ..evidence import read_run
         from ..reports.terminal import show
         from ..scoring import load_policy, score_run, verdict_json
+        from ..scoring.provider_record import provider_of
 
+        record = provider_of(path, provider_record)
         found = with_given(read_run(path), given)
         chosen: Policy | None = load_policy(policy) if policy else None
         verdict = score_run(found, chosen)
@@ -61,8 +64,11 @@ def judge(
             write_derived(path / "verdict.json", verdict_json(verdict))
         shown = console(as_json, quiet=quiet)
         show(verdict, found, shown)
+        if record is not None:
+            shown.print(f"Delivery and support: {delivery_told(found, record)}", markup=False)
         if with_report:
-            shown.print(f"report: {write_page(found, verdict, path / 'report.html')}", markup=False, soft_wrap=True)
+            page = write_page(found, verdict, path / "report.html", record)
+            shown.print(f"report: {page}", markup=False, soft_wrap=True)
         _write_also(found, verdict, also)
         if as_json:
             with contextlib.suppress(BrokenPipeError):
@@ -110,6 +116,14 @@ def with_given(found: "Run", given: Given) -> "Run":
     before = read_run(given.baseline) if given.baseline is not None else found.baseline
     header = msgspec.structs.replace(found.header, **changed) if changed else found.header
     return msgspec.structs.replace(found, header=header, baseline=before)
+
+
+def delivery_told(found: "Run", record: "ProviderRecord") -> str:
+    """What a provider's record says against what was promised, in a sentence."""
+    from ..reports.sections.delivery import told
+    from ..scoring.delivery import judged_delivery
+
+    return told(judged_delivery(found, record))
 
 
 def write_page(found: "Run", verdict: "Verdict", place: Path, record: "ProviderRecord | None" = None) -> Path:

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from .answers import Given, judge
-from .arguments import COSTS, EXIT_CODES, REFERENCES, RUN, RUN_FLOPS
+from .arguments import COSTS, EXIT_CODES, PROVIDER_RECORD, REFERENCES, RUN, RUN_FLOPS
 
 
 @click.command(epilog=EXIT_CODES)
@@ -26,6 +26,7 @@ from .arguments import COSTS, EXIT_CODES, REFERENCES, RUN, RUN_FLOPS
 )
 @COSTS
 @RUN_FLOPS
+@PROVIDER_RECORD
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as one JSON document on stdout.")
 def score(
     *,
@@ -35,8 +36,9 @@ def score(
     costs: Path | None,
     run_flops: float | None,
     baseline: Path | None,
+    provider_record: Path | None,
     as_json: bool,
 ) -> None:
     """Judge a run directory again, on any machine. Exits with the verdict."""
     given = Given(references=references, costs=costs, run_flops=run_flops, baseline=baseline)
-    judge(path, policy, given, as_json=as_json, with_report=False)
+    judge(path, policy, given, as_json=as_json, with_report=False, provider_record=provider_record)

@@ -12,6 +12,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from ..evidence import Run
+from .policy import policy_from_text
 from .policy_model import Terms
 from .provider_record import ProviderRecord
 
@@ -106,6 +108,13 @@ def delivery_of(record: ProviderRecord, terms: Terms, as_of: date) -> Delivery:
     )
 
 
+def judged_delivery(run: Run, record: ProviderRecord, as_of: date | None = None) -> Delivery:
+    """The record held against the terms of the run's policy, as of a day or the last day that either speaks of."""
+    policy = policy_from_text(run.header.policy.text, "run.json policy")
+    last = run.ended or run.started
+    return delivery_of(record, policy.terms, as_of or record.told_until(last.date() if last else date.min))
+
+
 def _whole_on(came: list[tuple[date, int]], nodes: int | None) -> date | None:
     """The day on which all promised nodes were there; without a number promised, that of the last delivery."""
     sums = accumulate(count for _, count in came)
@@ -164,8 +173,8 @@ def _enough(nodes: int | None, there: int | None, due: date | None, as_of: date)
 def _within(name: str, limit: float | None, found: Times) -> Promise | None:
     if limit is None or not (found.count or found.waiting):
         return None
-    ended = f"the longest {found.worst:,.1f} h" if found.worst is not None else ""
-    waits = f"{found.waiting} waiting, the longest {found.longest_wait:,.1f} h" if found.waiting else ""
+    ended = f"up to {found.worst:,.1f} h" if found.worst is not None else ""
+    waits = f"{found.waiting} waiting for up to {found.longest_wait:,.1f} h" if found.waiting else ""
     kept: Kept = "broken" if found.longest > limit else "open" if found.waiting else "kept"
     return Promise(
         name=name, promised=f"within {limit:g} h", came=", ".join(part for part in (ended, waits) if part), kept=kept

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -166,3 +167,17 @@ def _verdict(findings: tuple[Finding, ...]) -> Verdict:
                         "projected_rate": None, "node_days_to_settle": None},
     }  # fmt: skip
     return msgspec.structs.replace(msgspec.convert(document, Verdict), findings=findings)
+
+
+def test_every_text_format_takes_a_hostile_run_and_stays_text(tmp_path: Path) -> None:
+    from test_page_safety import HOSTILE, hostile_run
+
+    from hwlottery.reports import prometheus, ticket
+
+    run, verdict = hostile_run(tmp_path / "run")
+    written = ticket.as_markdown(ticket.ticket(run, verdict))
+    assert not re.search(r"(?<!\\)[<`\[]", written.replace("hwlottery score RUN", ""))
+    assert "\x07" not in written
+    for line in prometheus.render(run, verdict).splitlines():
+        assert line.startswith(("hwlottery_", "# HELP hwlottery_", "# TYPE hwlottery_"))
+    assert HOSTILE.removesuffix("\x07").replace("\\", "\\\\").replace('"', '\\"') in prometheus.render(run, verdict)

@@ -16,9 +16,9 @@ from hwlottery.cli import cli
 from hwlottery.evidence import Run, read_run
 from hwlottery.reports.measured import Measured
 from hwlottery.reports.page import render
-from hwlottery.reports.sections.delivery import delivery, judged_delivery
+from hwlottery.reports.sections.delivery import delivery
 from hwlottery.scoring import load_policy, policy_from_text, score_run
-from hwlottery.scoring.delivery import Delivery, delivery_of
+from hwlottery.scoring.delivery import Delivery, delivery_of, judged_delivery
 from hwlottery.scoring.policy_model import Terms
 from hwlottery.scoring.provider_record import ProviderFileError, ProviderRecord, provider_of, record_from_text
 
@@ -197,7 +197,7 @@ def test_beside_a_run_no_link_pipe_or_huge_file_is_read(tmp_path: Path) -> None:
 
 def test_the_section_says_what_was_broken_and_shows_each_ticket(run: Run) -> None:
     section = delivery(Measured(run), record_from_text(WHOLE, "provider.yaml"))
-    assert section.answer.startswith("4 promises of 5 broken: delivery: on 2026-11-25, 5 days late")
+    assert section.answer.startswith("4 of 5 promises broken: delivery: on 2026-11-25, 5 days late")
     shown = {table.caption: table for part in section.parts for table in part.tables}
     assert [row[0].text for row in shown["Tickets"].rows] == ["3", "1", "2"]
     assert "MTTR" in str(shown["How long it took"])
@@ -256,3 +256,12 @@ def test_the_verdict_is_the_same_with_and_without_a_record(run: Run) -> None:
     (run.path / "provider.yaml").write_text(WHOLE)
     assert score_run(read_run(run.path)) == before
     (run.path / "provider.yaml").unlink()
+
+
+def test_score_says_what_was_broken_beside_the_verdict_and_exits_with_the_verdict(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text(WHOLE)
+    bare = CliRunner().invoke(cli, ["score", str(run.path)])
+    told = CliRunner().invoke(cli, ["score", str(run.path), "--provider-record", str(tmp_path / "p.yaml")])
+    assert told.exit_code == bare.exit_code
+    assert "Delivery and support: 4 of 5 promises broken" in " ".join(told.stdout.split())
+    assert "Delivery and support" not in bare.stdout

@@ -1,11 +1,9 @@
 """Delivery and support: what was promised and came, how tickets went, and what the software stack cost in time."""
 
 from collections.abc import Iterator
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 
-from ...evidence import Run
-from ...scoring import policy_from_text
-from ...scoring.delivery import Delivery, Times, delivery_of
+from ...scoring.delivery import Delivery, Times, judged_delivery
 from ...scoring.friction import Friction, friction_of
 from ...scoring.provider_record import ProviderRecord
 from ..layout import Cell, Column, Part, Section, Table, number, text
@@ -36,7 +34,7 @@ def delivery(measured: Measured, record: ProviderRecord | None) -> Section:
     return Section(
         anchor="delivery",
         title="Delivery and support",
-        answer=_told(found) if found else _NO_RECORD,
+        answer=told(found) if found else _NO_RECORD,
         parts=(*kept, stack),
         method=(
             "Dates, tickets and replacements are what provider.yaml says: written by people, no part of the verdict.",
@@ -48,32 +46,26 @@ def delivery(measured: Measured, record: ProviderRecord | None) -> Section:
     )
 
 
-def judged_delivery(run: Run, record: ProviderRecord, as_of: date | None = None) -> Delivery:
-    """The record held against the terms of the run's policy, as of a day or the last day that either speaks of."""
-    policy = policy_from_text(run.header.policy.text, "run.json policy")
-    last = run.ended or run.started
-    return delivery_of(record, policy.terms, as_of or record.told_until(last.date() if last else date.min))
-
-
-def _told(found: Delivery) -> str:
+def told(found: Delivery) -> str:
+    """What was kept and what was broken, in a sentence."""
     if not found.promises:
         return "Nothing was promised in figures: neither the policy's terms nor provider.yaml says what is due."
     waits = [each.name for each in found.promises if each.kept == "open"]
     if not found.broken:
         kept = f"All {len(found.promises)} promises were kept" if not waits else "No promise is broken"
         return f"{kept}{f'; open: {listed(waits)}' if waits else ''}."
-    told = "; ".join(f"{each.name}: {each.came} (promised: {each.promised})" for each in found.broken)
-    return f"{number_of(len(found.broken), 'promise')} of {len(found.promises)} broken: {told}."
+    broken = "; ".join(f"{each.name}: {each.came} (promised: {each.promised})" for each in found.broken)
+    return f"{len(found.broken)} of {number_of(len(found.promises), 'promise')} broken: {broken}."
 
 
 def _counted(found: Delivery) -> str:
     blamed = ", ".join(f"{_BLAMED.get(who, who)} {count}" for who, count in found.blamed.items())
-    told = f"{number_of(found.tickets, 'ticket')}{f'; blamed in the answers: {blamed}' if blamed else ''}."
+    words = f"{number_of(found.tickets, 'ticket')}{f'; blamed in the answers: {blamed}' if blamed else ''}."
     if found.checkpoints_lost:
-        told += f" {number_of(found.checkpoints_lost, 'checkpoint')} lost."
+        words += f" {number_of(found.checkpoints_lost, 'checkpoint')} lost."
     if found.stack_changes:
-        told += f" {number_of(found.stack_changes, 'change')} of the stack demanded."
-    return told
+        words += f" {number_of(found.stack_changes, 'change')} of the stack demanded."
+    return words
 
 
 def _tables(found: Delivery, record: ProviderRecord) -> tuple[Table, ...]:
@@ -137,8 +129,8 @@ def _tickets(record: ProviderRecord) -> Table:
 
 def _incidents(record: ProviderRecord) -> Table:
     kinds = (("checkpoint lost", record.checkpoints_lost), ("stack change demanded", record.stack_changes))
-    told = sorted(((each.date, kind, each.what) for kind, some in kinds for each in some), key=lambda one: one[:2])
-    rows = tuple((text(str(day)), text(kind), text(printable(what, 300))) for day, kind, what in told[:MOST_ROWS])
+    every = sorted(((each.date, kind, each.what) for kind, some in kinds for each in some), key=lambda one: one[:2])
+    rows = tuple((text(str(day)), text(kind), text(printable(what, 300))) for day, kind, what in every[:MOST_ROWS])
     return _table(
         "Checkpoints lost, and changes of the stack that the provider demanded", ("day", "kind", "what"), rows
     )
