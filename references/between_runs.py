@@ -1,0 +1,55 @@
+"""How much a figure differs from run to run, where no history says it: between_runs.yaml, with sources."""
+
+from functools import cache
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from ..evidence import metric
+from .entries import Positive, Source, Strict, Text
+from .loading import FOLDER, ReferenceFileError, model_from_text
+
+Each = Literal["node", "pair", "cluster"]
+FILE = "between_runs.yaml"
+
+
+class RunSpread(Strict):
+    """One standard deviation of a metric's figure from run to run, as a share; `each` where its subject matters."""
+
+    metric: Text
+    each: Each | None = None
+    spread: Annotated[Positive, Field(lt=1)]
+    source: Text
+    note: str = ""
+
+
+class RunSpreads(Strict):
+    """All of them; `weight` is how many repetitions of a run a default counts for beside history."""
+
+    weight: Positive
+    sources: dict[str, Source]
+    defaults: tuple[RunSpread, ...]
+
+    @model_validator(mode="after")
+    def _every_name_is_known(self) -> "RunSpreads":
+        for one in self.defaults:
+            metric(one.metric)
+            if one.source not in self.sources:
+                raise ValueError(f"{one.metric}: source {one.source!r} is not listed under sources")
+        return self
+
+    def of(self, name: str, each: str) -> RunSpread:
+        """The default of a metric on such subjects. Raises KeyError where there is none."""
+        fit = [one for one in self.defaults if one.metric == name and one.each in (None, each)]
+        if not fit:
+            raise KeyError(f"{FILE} has no spread of {name} on {each}")
+        return max(fit, key=lambda one: one.each is not None)
+
+
+@cache
+def run_spreads() -> RunSpreads:
+    """The defaults that come with hwlottery. Raises ReferenceFileError."""
+    try:
+        return model_from_text((FOLDER / FILE).read_text(encoding="utf-8"), FILE, RunSpreads)
+    except KeyError as error:
+        raise ReferenceFileError(f"{FILE}: {error.args[0]}") from error

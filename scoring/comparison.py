@@ -1,0 +1,210 @@
+"""Runs put side by side: what is comparable, what differs and by how much, and what cannot be told apart."""
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import Literal
+
+from ..evidence import Run, metric
+from ..evidence.reading import collector_paused
+from ..references import run_spreads
+from .comparison_clusters import clusters, repeated
+from .comparison_differences import differences, explaining, like
+from .comparison_figures import Compared, Figure, Lacking, chosen
+from .comparison_intervals import Apart, Between, apart, between_runs, interval, not_told_apart
+from .comparison_model import Comparison, Contrast, Entrant, MetricCompared, Standing
+from .comparison_ranking import ranked
+from .comparison_sides import EVERYTHING, ComparisonError, Side, side_of
+from .values import ParamsKey
+from .words import counted, params_in_words, percent
+
+MOST_RUNS = 10
+LETTERS = "ABCDEFGHIJ"
+Ends = tuple[int, int]
+
+
+def compare(runs: Sequence[Run], history: Sequence[Run] = ()) -> Comparison:
+    """Put two to ten runs side by side; `history` are further runs of the same clusters, for the variance from run to
+    run. Raises ComparisonError where there are too few, too many, or one twice."""
+    _refuse_odd(runs)
+    with collector_paused():
+        sides = [side_of(run) for run in runs]
+        named = {run.header.run_id for run in runs}
+        earlier = [side_of(run) for run in history if run.header.run_id not in named]
+    return compare_sides(sides, earlier)
+
+
+def compare_sides(sides: Sequence[Side], earlier: Sequence[Side] = ()) -> Comparison:
+    """The same with runs that were judged before."""
+    settings = {what.key: _shared(what, sides) for what in EVERYTHING}
+    ends = {what.key: list(_ends(what, settings[what.key], sides)) for what in EVERYTHING}
+    count = sum(map(len, ends.values()))
+    same = clusters([*sides, *earlier])
+    found = tuple(
+        _compared(what, settings[what.key], ends[what.key], [*sides, *earlier], len(sides), same, count)
+        for what in EVERYTHING
+        if settings[what.key] is not None or ends[what.key]
+    )
+    entrants = tuple(_entrant(letter, side) for letter, side in zip(LETTERS, sides, strict=False))
+    return Comparison(
+        runs=entrants, differences=differences(sides, settings), metrics=found, comparisons=count,
+        ranking=ranked(entrants, found, {what.key: [_why_not(side, what) for side in sides] for what in EVERYTHING}),
+        history=len(earlier), notes=tuple(_notes(found)),
+    )  # fmt: skip
+
+
+def _refuse_odd(runs: Sequence[Run]) -> None:
+    if not 2 <= len(runs) <= MOST_RUNS:
+        raise ComparisonError(f"{counted(len(runs), 'run')}: two to {MOST_RUNS} can be compared")
+    seen: dict[str, Run] = {}
+    for run in runs:
+        other = seen.setdefault(run.header.run_id, run)
+        if other is not run:
+            raise ComparisonError(f"{run.path} and {other.path} are the same run, {run.header.run_id[:80]}")
+
+
+def _shared(what: Compared, sides: Sequence[Side]) -> ParamsKey | None:
+    """The params that a figure is compared with: those that most runs share."""
+    return chosen([one for side in sides if not isinstance(one := side.settings[what.key], Lacking)])
+
+
+def _figure(side: Side, what: Compared, key: ParamsKey | None) -> Figure | None:
+    settings = side.settings[what.key]
+    return None if isinstance(settings, Lacking) or key is None else settings.get(key)
+
+
+def _why_not(side: Side, what: Compared) -> str:
+    settings = side.settings[what.key]
+    return side.barred or (settings.why if isinstance(settings, Lacking) else "")
+
+
+def _ends(what: Compared, key: ParamsKey | None, sides: Sequence[Side]) -> Iterator[Ends]:
+    """The pairs of runs whose figures may be compared."""
+    for one, other in combinations(range(len(sides)), 2):
+        both = (sides[one], sides[other])
+        measured = all(_figure(side, what, key) and not side.barred for side in both)
+        if measured and like(both[0], what) == like(both[1], what):
+            yield one, other
+
+
+def _compared(  # noqa: PLR0917  # a figure with all that it is compared by
+    what: Compared,
+    key: ParamsKey | None,
+    ends: Sequence[Ends],
+    everyone: Sequence[Side],
+    count: int,
+    same: Sequence[int],
+    comparisons: int,
+) -> MetricCompared:
+    """One figure over the first `count` of `everyone`; the rest is history."""
+    figures = [_figure(side, what, key) for side in everyone]
+    between = _Between(what, figures, [like(side, what) for side in everyone], same)
+    described, unit = metric(what.metric), _unit(what)
+    better: Literal["higher", "lower"] = "lower" if what.key == "money" or described.better == "lower" else "higher"
+    apart_by = {
+        (one, other): apart(first, second, between.of(one, other), comparisons)
+        for one, other in ends
+        if (first := figures[one]) is not None and (second := figures[other]) is not None
+    }
+    contrasts = tuple(
+        _contrast(what, (everyone[one], everyone[other]), (one, other), found, better)
+        for (one, other), found in apart_by.items()
+    )
+    overall = between.of()
+    return MetricCompared(
+        key=what.key, title=what.title, metric=what.metric, unit=unit, better=better,
+        measured_with=params_in_words(dict(key or ())), spread=overall.spread, basis=between.basis(overall),
+        standings=_standings(what, figures[:count], everyone[:count], overall, better),
+        contrasts=contrasts, alike=_alike(figures[:count], apart_by, better),
+    )  # fmt: skip
+
+
+class _Between:
+    """The variance of one figure from run to run, by the stated default and by runs of a cluster that was run again."""
+
+    def __init__(
+        self, what: Compared, figures: Sequence[Figure | None], kinds: Sequence[tuple[str, ...]], same: Sequence[int]
+    ) -> None:
+        self._spreads = run_spreads()
+        self._default = self._spreads.of(what.metric, "accelerator" if what.category == "training" else what.each)
+        self._logs = {place: math.log(one.value) for place, one in enumerate(figures) if one is not None}
+        self._same, self._kinds = same, kinds
+
+    def of(self, *left_out: int) -> Between:
+        """Without the two runs that are being compared, where they are of one cluster: their own difference must not
+        excuse itself."""
+        out = left_out if len({self._same[place] for place in left_out}) == 1 else ()
+        logs = repeated(self._logs, self._same, self._kinds, out)
+        return between_runs(self._default.spread, self._spreads.weight, logs)
+
+    def basis(self, found: Between) -> str:
+        """Where the variance is from, in words."""
+        source = self._spreads.sources[self._default.source].name
+        default = f"default {percent(self._default.spread)} ({source})"
+        return f"{default}, moderated by {counted(found.repeats, 'repeated run')}" if found.repeats else default
+
+
+def _unit(what: Compared) -> str:
+    return "USD" if what.key == "money" else metric(what.metric).unit
+
+
+def _standings(
+    what: Compared, figures: Sequence[Figure | None], sides: Sequence[Side], between: Between, better: str
+) -> tuple[Standing, ...]:
+    values = [one.value for one in figures if one is not None]
+    best = (max if better == "higher" else min)(values, default=math.nan)
+    return tuple(
+        Standing(letter=letter, why_not=_why_not(side, what) or "measured with other settings")
+        if one is None
+        else _standing(letter, one, between, best, side.barred)
+        for letter, one, side in zip(LETTERS, figures, sides, strict=False)
+    )
+
+
+def _standing(letter: str, one: Figure, between: Between, best: float, barred: str) -> Standing:
+    low, high = interval(one, between)
+    return Standing(
+        letter=letter, value=one.value, low=low, high=high, share=one.value / best, subjects=one.subjects,
+        why_not=barred,
+    )  # fmt: skip
+
+
+def _contrast(what: Compared, sides: tuple[Side, Side], ends: Ends, found: Apart, better: str) -> Contrast:
+    first, second = (LETTERS[end] for end in ends)
+    ahead = first if (found.ratio > 1) == (better == "higher") else second
+    return Contrast(
+        first=first, second=second, ratio=found.ratio, low=found.low, high=found.high, told_apart=found.told_apart,
+        better=ahead if found.told_apart else None, may_explain=explaining(*sides, what) if found.told_apart else (),
+    )  # fmt: skip
+
+
+def _alike(
+    figures: Sequence[Figure | None], apart_by: dict[Ends, Apart], better: str
+) -> tuple[tuple[str, ...], ...]:  # fmt: skip
+    """Only of runs that were all compared with each other: what was not compared is not alike."""
+    values = {place: one.value for place, one in enumerate(figures) if one is not None}
+    order = sorted(values, key=lambda place: values[place], reverse=better == "higher")
+    separate = [
+        ends for ends in combinations(sorted(order), 2) if ends not in apart_by or apart_by[ends].told_apart
+    ]  # fmt: skip
+    return tuple(tuple(LETTERS[place] for place in group) for group in not_told_apart(order, separate))
+
+
+def _entrant(letter: str, side: Side) -> Entrant:
+    header, verdict = side.run.header, side.verdict
+    marks = (*verdict.caveats, *((f"Not compared: {side.barred}.",) if side.barred else ()))
+    return Entrant(
+        letter=letter, run_id=header.run_id, provider=header.provider or "", cluster=header.cluster or "",
+        nodes=len(header.promised), accelerators=side.accelerators, accelerator=side.most("accelerator.name"),
+        started=side.run.started, price_per_gpu_hour=header.price_per_gpu_hour, verdict=verdict.verdict,
+        signable=verdict.signable, excluded=verdict.exclude, marks=marks,
+    )  # fmt: skip
+
+
+def _notes(found: Sequence[MetricCompared]) -> Iterator[str]:
+    lonely = [one.title for one in found if not one.compared]
+    if lonely:
+        yield f"Measured, and comparable in no two runs: {', '.join(lonely)}."
+    absent = [what.title for what in EVERYTHING if what.key not in {one.key for one in found}]
+    if absent:
+        yield f"Measured in no run: {', '.join(absent)}."
