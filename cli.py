@@ -13,6 +13,7 @@ from . import __version__
 from .commands.annex import annex
 from .commands.arguments import EXIT_CODES
 from .commands.bundle import bundle
+from .commands.compare import compare
 from .commands.doctor import doctor
 from .commands.explain import explain
 from .commands.export import export
@@ -25,7 +26,9 @@ from .commands.score import score
 from .commands.sign import sign
 from .commands.verify import verify
 
-COMMANDS = (run, recheck, history, score, report, sign, verify, doctor, explain, export, annex, launch, bundle)
+COMMANDS = (
+    run, recheck, history, score, report, compare, sign, verify, doctor, explain, export, annex, launch, bundle
+)  # fmt: skip
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXIT_CODES)

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+from collections.abc import Iterable
 from importlib import resources
 
 from jinja2 import DictLoader, Environment, StrictUndefined
@@ -38,9 +39,9 @@ def render(run: Run, verdict: Verdict, record: ProviderRecord | None = None) -> 
     escapes whatever the run holds."""
     measured = Measured(standing(run))
     found, left_out = rows(measured, verdict)
-    style, script = _asset("page.css"), _without_indentation(_asset("page.js"))
+    style, script = asset("page.css"), _without_indentation(asset("page.js"))
     return (
-        _environment()
+        environment(_TEMPLATES)
         .get_template("page.html.j2")
         .render(
             run=run,
@@ -73,19 +74,18 @@ def render(run: Run, verdict: Verdict, record: ProviderRecord | None = None) -> 
     )
 
 
-def content_policy(style: str, script: str) -> str:
+def content_policy(style: str, script: str = "") -> str:
     """The Content-Security-Policy of the page: nothing from anywhere, our one style and one script by their hash."""
-    return (
-        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
-    )
+    ours = f"script-src '{_hash(script)}'; " if script else ""
+    return f"default-src 'none'; style-src '{_hash(style)}'; {ours}img-src data:; base-uri 'none'; form-action 'none'"
 
 
 def _hash(content: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """The text of a file in templates/."""
     return resources.files(__package__).joinpath("templates", name).read_text(encoding="utf-8")
 
 
@@ -95,9 +95,10 @@ def _without_indentation(script: str) -> str:
     return "\n".join(line for line in lines if line and not line.startswith("//"))
 
 
-def _environment() -> Environment:
-    sources = {name: _asset(name) for name in _TEMPLATES}
-    environment = Environment(
+def environment(names: Iterable[str]) -> Environment:
+    """Templates that escape whatever they are given; `names` are their files."""
+    sources = {name: asset(name) for name in names}
+    made = Environment(
         loader=DictLoader(sources),
         autoescape=True,
         undefined=StrictUndefined,
@@ -105,9 +106,9 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["marked"] = marked
-    environment.filters["lines"] = lines
-    return environment
+    made.filters["marked"] = marked
+    made.filters["lines"] = lines
+    return made
 
 
 def shown(value: object) -> object:
