@@ -33,8 +33,9 @@ lint: $(VENV)/.tested-with  ## ruff, mypy strict, and the layers of the architec
 bench: $(VENV)/.tested-with tool-fio  ## the budgets, measured as ratios in one run
 	@PYTHONPATH=.src $(BIN)/python -m bench
 
-detect: $(VENV)/.tested-with  ## how often slow nodes and links are found: the tables of docs/pairs.md, in minutes
+detect: $(VENV)/.tested-with  ## how often slow nodes, links and clusters are found: docs/pairs.md, docs/compare.md
 	@PYTHONPATH=.src:tests $(BIN)/python tests/detect_pairs.py
+	@PYTHONPATH=.src:tests $(BIN)/python tests/detect_runs.py
 
 fuzz: $(VENV)/.tested-with  ## the property tests with many more examples
 	@HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -m "not browser and not root and not lab" --timeout 3600 \
