@@ -85,8 +85,8 @@ def _columns(values: Sequence[Dot], unit: str, axis: str, lines: Sequence[Line])
     return alt.layer(*layers).properties(width=WIDTH, height=240)
 
 
-def peers(values: Sequence[Dot], *, unit: str, threshold: Line | None, label: str) -> Markup:
-    """Marked values against their peers on a single line; beyond 64 peers their 5-95% range and median."""
+def peers(values: Sequence[Dot], *, unit: str, threshold: Line | None, name: str, label: str) -> Markup:
+    """Marked values, called `name`, against their peers on a line; beyond 64 peers their 5-95% range and median."""
     data = [_dot_row(dot, unit) for dot in values]
     lines = [threshold] if threshold else []
     x = alt.X("value:Q", title=unit, scale=_scale(values, lines), axis=alt.Axis(tickCount=5, grid=False))
@@ -99,7 +99,8 @@ def peers(values: Sequence[Dot], *, unit: str, threshold: Line | None, label: st
     marked = [row for row in data if row["marked"]]
     own = alt.Chart(inline(marked[:64]))
     layers.append(own.mark_circle(color=BAD, size=110, opacity=1).encode(x=x, description="tip:N"))
-    named = alt.Chart(inline(marked if len(marked) == 1 else []))
+    middle = sorted(marked, key=lambda row: float(row["value"]))[len(marked) // 2 : len(marked) // 2 + 1]
+    named = alt.Chart(inline([{"value": row["value"], "name": name} for row in middle]))
     layers.append(named.mark_text(color=BAD, dy=-13, fontWeight="bold").encode(x=x, text="name:N"))
     return draw(alt.layer(*layers).properties(width=560, height=44), label=label)
 

@@ -11,7 +11,7 @@ from ..scoring.verdict import Finding
 from .charts import Line, peers
 from .log_excerpt import Excerpt, excerpt, log_names
 from .measured import Group, Measured, Value, params_label
-from .numbers import figure, significant
+from .numbers import figure, number_of, significant
 from .plain_text import listed, natural, printable
 from .spread import dot_of
 from .tables import reason_words
@@ -104,9 +104,20 @@ def _taken(own: Value) -> Iterable[tuple[str, str]]:
 
 
 def group_of(measured: Measured, each: Finding) -> Group | None:
-    """The values of the same metric and params that hold the finding's own, or None."""
+    """The values of the same metric and params that hold the finding's own, or None; for a finding about pairs, those
+    of all pairs."""
     groups = measured.groups(each.metric) if each.metric else []
+    if each.check.startswith("pairs."):
+        wanted = each.params.items()
+        return next((group for group in groups if wanted <= group.params.items() and _pairs_of(each, group)), None)
     return next((group for group in groups if group.params == each.params and _own(each, group)), None)
+
+
+def _pairs_of(each: Finding, values: Group) -> set[str]:
+    """The pairs that a node or a link of two nodes is part of."""
+    mine = set(nodes_of(each.subject))
+    pairs = (value.subject for value in values.values if "~" in value.subject)
+    return {pair for pair in pairs if mine and mine <= set(nodes_of(pair))}
 
 
 def _own(each: Finding, values: Group | None) -> Value | None:
@@ -115,8 +126,9 @@ def _own(each: Finding, values: Group | None) -> Value | None:
 
 def among_peers(group: Sequence[Finding], values: Group) -> Markup | None:
     """The values of findings of one check drawn among their peers, or None where there are none."""
-    each, subjects = group[0], {one.subject for one in group}
-    if len(values.values) < 2:
+    each, names = group[0], {one.subject for one in group}
+    subjects = names & {value.subject for value in values.values} or _pairs_of(each, values)
+    if len(values.values) < 2 or not subjects:
         return None
     unit = values.metric.unit
     several = len({name for value in values.values for name in nodes_of(value.subject)}) > 1
@@ -126,10 +138,12 @@ def among_peers(group: Sequence[Finding], values: Group) -> Markup | None:
         Line(value=each.threshold or 0.0, label=f"demanded {figure(each.threshold, unit)}") if same_unit else None
     )
     middle = figure(values.median, unit)
-    who = each.subject if len(subjects) == 1 else f"{each.subject} and {len(subjects) - 1} more"
+    who = each.subject if len(names) == 1 else f"{len(names):,} subjects"
+    if subjects.isdisjoint(names):
+        who += f" with {number_of(len(subjects), 'partner')}"
     others = len(marks) - len(subjects)
     label = f"{who} at {figure(each.observed, each.unit)} among {others} peers, median {middle}"
-    return peers(marks, unit=unit, threshold=threshold, label=label)
+    return peers(marks, unit=unit, threshold=threshold, name=who, label=label)
 
 
 def nodes_of(subject: str) -> tuple[str, ...]:

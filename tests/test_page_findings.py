@@ -1,6 +1,7 @@
 """The findings table: what decides first, like findings in one row, what they cost, since when, and their logs."""
 
 import os
+import re
 from pathlib import Path
 
 import msgspec
@@ -145,6 +146,19 @@ def test_a_check_that_fails_on_very_many_subjects_is_one_row_and_pushes_nothing_
     assert "n15/gpu3" in row.subjects
     assert {word for word, _ in row.detail}.isdisjoint({"Samples", "First attempt"}), "they are of one subject"
     assert any(row.subject == "n03/gpu1" for row in found), "what is on few subjects stays by itself"
+
+
+def test_a_node_that_is_slow_with_everybody_is_drawn_among_all_pairs(tmp_path: Path) -> None:
+    faults = ["slow_node@n02=0.6", "slow_link@n01~n04=0.5"]
+    run = read_run(write_run(tmp_path / "run", nodes=6, accelerators=2, faults=faults))
+    found, _ = rows(Measured(run), score_run(run))
+    node, link = ({row.check: row for row in found}[check] for check in ("pairs.nodes", "pairs.links"))
+    assert node.chart is not None
+    assert ">n02 with 5 partners<" in node.chart
+    assert len(re.findall("n0.~n0.: ", node.chart)) == 15, "each pair of six nodes"
+    assert link.chart is not None
+    assert ">n01~n04<" in link.chart
+    assert "Samples" in dict(link.detail)
 
 
 def test_a_finding_opens_to_the_last_lines_of_its_log(tmp_path: Path) -> None:
