@@ -54,9 +54,8 @@ def judge(
         from ..evidence import read_run
         from ..reports.terminal import show
         from ..scoring import load_policy, score_run, verdict_json
-        from ..scoring.provider_record import provider_of
 
-        record = provider_of(path, provider_record)
+        record = _record_or_note(path, provider_record)
         found = with_given(read_run(path), given)
         chosen: Policy | None = load_policy(policy) if policy else None
         verdict = score_run(found, chosen)
@@ -116,6 +115,22 @@ def with_given(found: "Run", given: Given) -> "Run":
     before = read_run(given.baseline) if given.baseline is not None else found.baseline
     header = msgspec.structs.replace(found.header, **changed) if changed else found.header
     return msgspec.structs.replace(found, header=header, baseline=before)
+
+
+def _record_or_note(path: Path, given: Path | None) -> "ProviderRecord | None":
+    """The provider's record. One beside the run that cannot be read is told and left out, for it is no part of the
+    verdict; one that was given raises ProviderFileError."""
+    from ..scoring.provider_record import ProviderFileError, provider_of
+
+    try:
+        return provider_of(path, given)
+    except ProviderFileError as error:
+        if given is not None:
+            raise
+        from ..reports.plain_text import printable
+
+        click.echo(f"note: {printable(error, 600)}: left out, it is no part of the verdict", err=True)
+        return None
 
 
 def delivery_told(found: "Run", record: "ProviderRecord") -> str:

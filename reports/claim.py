@@ -94,10 +94,7 @@ def _about(run: Run, record: ProviderRecord, today: date) -> Iterator[tuple[str,
 def _machines(measured: Measured, found: list[Outage], record: ProviderRecord, now: datetime) -> Iterator[Machine]:
     by_serial: dict[str, list[Outage]] = {}
     for each in found:
-        known = bool(measured.facts_of(each.node))
-        by_serial.setdefault(serial_of(measured, each.node) if known else f"{each.node} (not in this run)", []).append(
-            each
-        )
+        by_serial.setdefault(_serial(measured, each, record), []).append(each)
     for serial, mine in sorted(by_serial.items(), key=lambda one: natural(one[0])):
         names = sorted({each.node for each in mine}, key=natural)
         yield Machine(
@@ -106,6 +103,20 @@ def _machines(measured: Measured, found: list[Outage], record: ProviderRecord, n
             hours=f"{significant(hours(mine, now))} h",
             lines=tuple(_line(each, record, now) for each in mine),
         )
+
+
+def _serial(measured: Measured, each: Outage, record: ProviderRecord) -> str:
+    """The hardware that was behind the node when the outage began: not the run's, where it was replaced between."""
+    seen = measured.run.started or each.start
+    mine = ((swap.replaced, swap) for swap in record.replaced if swap.node == each.node and swap.replaced)
+    swaps = sorted(mine, key=lambda one: one[0])
+    for when, swap in swaps:
+        if each.start < when <= seen:
+            return f"serial {swap.serial_out}" if swap.serial_out else f"{each.node} before {when:%Y-%m-%d}"
+    for when, swap in reversed(swaps):
+        if seen < when <= each.start:
+            return f"serial {swap.serial_in}" if swap.serial_in else f"{each.node} since {when:%Y-%m-%d}"
+    return serial_of(measured, each.node)
 
 
 def _line(each: Outage, record: ProviderRecord, now: datetime) -> Line:

@@ -34,10 +34,11 @@ def hardware_behind(measured: Measured, subject: str) -> tuple[tuple[str, str], 
 
 
 def serial_of(measured: Measured, node: str) -> str:
-    """The one number by which a node is claimed: its serial, else its UUID, else the hash of what is known of it."""
+    """The one number by which a node is claimed: its serial, else its UUID, else the hash of what is known of it; its
+    name where nothing is."""
     facts = measured.facts_of(node)
-    found = (facts[key].value for key in (*_SERIALS, "hardware.identity") if key in facts)
-    return printable(next(found, "not readable"), 100)
+    found = (f"{_KEYS[key]} {facts[key].value}" for key in (*_SERIALS, "hardware.identity") if key in facts)
+    return printable(next(found, f"{node}, whose hardware is not known"), 120)
 
 
 def devices_of(measured: Measured, node: str) -> list[str]:

@@ -47,7 +47,11 @@ def test_outages_of_the_run_and_of_tickets_stand_by_serial_number_with_their_cla
     text = text_of(run)
     lost = next(event.time for event in run.events if event.kind == "node_lost")
     assert START < lost < START + timedelta(hours=1)
-    assert re.findall(r"^## (.*)$", text, re.MULTILINE) == ["SN-1 (n01): 105 h", "SN-3 (n03): 120 h", "The clauses"]
+    assert re.findall(r"^## (.*)$", text, re.MULTILINE) == [
+        "serial SN-1 (n01): 105 h",
+        "serial SN-3 (n03): 120 h",
+        "The clauses",
+    ]
     rows = [line for line in text.splitlines() if line.startswith("| 2026")]
     assert len(rows) == 3, "a ticket without an outage is none"
     assert "| 2026-11-29 00:00 | 2026-12-03 00:00 | 96 | 4.2 | ticket 11 | 2026-12-13 | 8 days | fell off |" in rows
@@ -128,3 +132,12 @@ def test_the_window_begins_with_the_end_of_an_outage_in_utc() -> None:
     outage = Outage(node="n", start=START, end=late, why="", source="", clause=None)
     assert claim_by(outage, 30) == date(2026, 12, 31)
     assert claim_by(outage, None) is None
+
+
+def test_an_outage_is_claimed_of_the_hardware_that_had_it_and_not_of_what_came_in_its_place(run: Run) -> None:
+    swap = "{{node: n03, asked: {0}T00:00Z, replaced: {0}T06:00Z, serial_out: OLD, serial_in: NEW}}"
+    for day, owner in (("2026-11-20", "serial OLD"), ("2026-12-01", "serial SN-3")):
+        text = text_of(run, record=f"replaced: [{swap.format(day)}]\n")
+        assert f"## {owner} (n03): 6 h" in text
+    after = RECORD + f"replaced: [{swap.format('2026-11-30').replace('T06', 'T16')}]\n"
+    assert "## serial NEW (n03): 120 h" in text_of(run, record=after), "replaced while the run was on, out after that"

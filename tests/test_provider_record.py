@@ -265,3 +265,14 @@ def test_score_says_what_was_broken_beside_the_verdict_and_exits_with_the_verdic
     assert told.exit_code == bare.exit_code
     assert "Delivery and support: 4 of 5 promises broken" in " ".join(told.stdout.split())
     assert "Delivery and support" not in bare.stdout
+
+
+def test_a_broken_record_beside_a_run_does_not_keep_anybody_from_the_verdict(tmp_path: Path) -> None:
+    place = write_run(tmp_path / "run", nodes=2, accelerators=1)
+    bare = CliRunner().invoke(cli, ["score", str(place)])
+    (place / "provider.yaml").write_text("provder: \x1b[31mA")
+    told = CliRunner().invoke(cli, ["score", str(place)])
+    assert (told.exit_code, told.stdout) == (bare.exit_code, bare.stdout)
+    assert told.stderr.startswith("note: provider.yaml: ")
+    assert "\x1b" not in told.stderr
+    assert CliRunner().invoke(cli, ["report", str(place)]).exit_code == 2, "the page would lack what it is asked for"

@@ -15,7 +15,7 @@ from ..tables import MOST_ROWS
 _TONES = {"kept": "pass", "broken": "fail", "open": "not_measured"}
 _BLAMED = {"provider": "itself", "buyer": "the buyer", "third_party": "a third party", "nobody": "nobody"}
 _NO_RECORD = (
-    "Not recorded: no provider.yaml lies beside this run. To show it, fill in what "
+    "Not recorded: no provider.yaml that can be read lies beside this run. To show it, fill in what "
     "`hwlottery export RUN --format provider-template` prints."
 )
 
