@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ..evidence import AnyReading, Device, Fill, Params
+from ..evidence import AnyReading, Device, Fill, Keep, Params
 from ..evidence.records import Scalar
 
 
@@ -61,6 +61,7 @@ class Cluster(Struct, frozen=True, kw_only=True):
     facts: Mapping[tuple[str, str], Scalar] = {}
     doubts: Doubts | None = None
     joining: Joining | None = None
+    keep: Keep | None = None  # where a checkpoint is left behind, and the one that an earlier run left
 
     @property
     def ranks(self) -> tuple[Rank, ...]:

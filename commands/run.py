@@ -57,6 +57,13 @@ TIERS = ("bare-root", "bare", "vm-root", "vm", "container-root", "container")
     help="Where filesystem and checkpoint probes write: the storage you will train on. [default: here]",
 )
 @click.option(
+    "--keep-checkpoint",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=None,
+    metavar="DIR",
+    help="Leave a small checkpoint there, on storage that all nodes share, for the next recheck to look for.",
+)
+@click.option(
     "--hosts",
     default=None,
     metavar="NODESET",

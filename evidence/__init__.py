@@ -1,7 +1,22 @@
 """Evidence: the metric catalogue, the records, and the run directory they are written to."""
 
 from .errors import HwlotteryError, RunError
-from .header import FORMAT, TIERS, BaselineRun, Device, Document, Joined, Launcher, Promised, RunHeader, Segment, Tier
+from .header import (
+    FORMAT,
+    TIERS,
+    BaselineRun,
+    Device,
+    Document,
+    Joined,
+    Keep,
+    Launcher,
+    LeftCheckpoint,
+    LeftFile,
+    Promised,
+    RunHeader,
+    Segment,
+    Tier,
+)
 from .metrics import CATALOGUE, Metric, is_metric, metric, value_of, value_of_samples
 from .reading import Run, read_run
 from .readings import AnyReading, Missing, Noticed, Observed, Reading, reading
@@ -24,7 +39,10 @@ __all__ = [
     "Fill",
     "HwlotteryError",
     "Joined",
+    "Keep",
     "Launcher",
+    "LeftCheckpoint",
+    "LeftFile",
     "Measurement",
     "Metric",
     "Missing",

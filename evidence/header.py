@@ -10,7 +10,7 @@ FORMAT = 3
 # Format history
 # 1: the first.
 # 2: `joins`: an accepted run's records may come first.
-# 3: `baseline`: a copy of an earlier run's records may lie in the folder baseline/.
+# 3: `baseline`: a copy of an earlier run's records may lie in baseline/. `keep`: a checkpoint is left behind.
 
 MOST_JOINS = 100
 
@@ -89,6 +89,30 @@ class BaselineRun(_Part, frozen=True, kw_only=True):
     sha256: str
 
 
+class LeftFile(_Part, frozen=True, kw_only=True):
+    """A file of a checkpoint that was left behind, as it was when it was left."""
+
+    name: Annotated[str, Meta(pattern=r"^part-[0-9]{1,4}\.bin$")]
+    size: Annotated[int, Meta(ge=0)]
+    mtime_ns: int
+    sha256: str
+
+
+class LeftCheckpoint(_Part, frozen=True, kw_only=True):
+    """A checkpoint that a run left behind, in a folder of this name below the place that the user named."""
+
+    folder: Annotated[str, Meta(pattern=r"^hwlottery-kept-[A-Za-z0-9-]{1,64}$")]
+    time: Instant
+    files: Annotated[tuple[LeftFile, ...], Meta(min_length=1, max_length=1000)]
+
+
+class Keep(_Part, frozen=True, kw_only=True):
+    """Where a checkpoint is left behind for the next run to look for, and the one that an earlier run left there."""
+
+    directory: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f\x7f]*$", max_length=400)]
+    earlier: LeftCheckpoint | None = None
+
+
 class RunHeader(_Part, frozen=True, kw_only=True):
     """The content of run.json. `seed` orders what is random; `price_per_gpu_hour` is in USD; `references` and `costs`
     are the user's own files, where they were given; `run_flops` is the training run whose time and cost is asked."""
@@ -113,6 +137,7 @@ class RunHeader(_Part, frozen=True, kw_only=True):
     segments: tuple[Segment, ...] = ()
     joins: Annotated[tuple[Joined, ...], Meta(max_length=MOST_JOINS)] = ()
     baseline: BaselineRun | None = None
+    keep: Keep | None = None
 
     @property
     def taking_part(self) -> tuple[Promised, ...]:

@@ -166,6 +166,13 @@ CATALOGUE: tuple[Metric, ...] = (
     _metric("checkpoint.read_back", "s", "lower", _FS, "median", "Load of the whole checkpoint, slowest rank."),
     _metric("checkpoint.hash_mismatches", "tensors", "lower", _FS, "max",
             "Tensors whose hash after read-back differs from the hash before the save."),
+    # retention: a checkpoint that an earlier run left behind
+    _metric("retention.gone", "files", "lower", "cluster", "max",
+            "Files of a checkpoint left by an earlier run that are not there any more. params: path, left (the date)."),
+    _metric("retention.altered", "files", "lower", "cluster", "max",
+            "Files of a checkpoint left by an earlier run whose size, time or SHA-256 is another."),
+    _metric("retention.age", "s", "neither", "cluster", "last",
+            "How long before this trial the checkpoint had been left."),
     # filesystem: reference/measurement 1.4, by fio
     _metric("filesystem.write_rate", "GB/s", "higher", _FS, "median",
             "fio, buffered 16 MiB sequential writes with a final fsync, all ranks' jobs together, fsync counted."),

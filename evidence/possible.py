@@ -50,6 +50,7 @@ _POSSIBLE: dict[str, Possible] = {
     "elements": _COUNT,
     "stalls": _COUNT,
     "tensors": _COUNT,
+    "files": _COUNT,
     "steps": _COUNT,
     "ranks": _COUNT,
     "errors": _COUNT,

@@ -13,6 +13,7 @@ from .nics import Nics
 from .pairs import Pairs
 from .protocol import Plan, Probe
 from .rails import Rails
+from .retention import Retention
 from .topology import Topology
 
 PROBES: tuple[Probe, ...] = (
@@ -27,6 +28,7 @@ PROBES: tuple[Probe, ...] = (
     Collectives(),
     Filesystem(),
     Checkpoint(),
+    Retention(),
     BurnIn(),
 )
 

@@ -31,6 +31,7 @@ from .session import MakeDoubts
 # What a join and a resume take from the run itself: giving it again could contradict it.
 _OF_THE_RUN = frozenset(
     (
+        "keep_checkpoint",
         "profile",
         "policy",
         "references",
@@ -72,6 +73,7 @@ class Options:
     costs: Document | None = None
     run_flops: float | None = None
     baseline: Run | None = None
+    keep_checkpoint: Path | None = None
 
 
 def run_new(options: Options, console: Console) -> Path:
@@ -233,6 +235,7 @@ def _request(options: Options) -> Request:
         costs=options.costs,
         run_flops=options.run_flops,
         baseline=options.baseline,
+        keep_checkpoint=options.keep_checkpoint,
     )
 
 

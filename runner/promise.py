@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
+
 from ..cluster import Cluster, Joining, Node, Rank
 from ..evidence import Device, Promised, RunError, RunHeader
 
@@ -29,7 +31,8 @@ def cluster_now(header: RunHeader) -> Cluster:
     scratch = scratch_of(header)
     if scratch is None:
         raise RunError(f"run {header.run_id} names no filesystem: it cannot be gone on with")
-    return cluster_of(header.taking_part, scratch, joining_of(header))
+    promised = cluster_of(header.taking_part, scratch, joining_of(header))
+    return msgspec.structs.replace(promised, keep=header.keep)
 
 
 def scratch_of(header: RunHeader) -> Path | None:

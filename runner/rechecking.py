@@ -55,6 +55,7 @@ def _settings(header: RunHeader) -> dict[str, Any]:
         "scratch": scratch_of(header),
         "seed": header.seed,
         "run_flops": header.run_flops,
+        "keep_checkpoint": Path(header.keep.directory) if header.keep else None,
         "only": header.only,
     }
 

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
+
 from ..cluster.local import promised_here
 from ..evidence import (
     FORMAT,
@@ -16,6 +18,7 @@ from ..evidence import (
     Document,
     Event,
     HwlotteryError,
+    Keep,
     Promised,
     Run,
     RunError,
@@ -29,6 +32,7 @@ from ..probes import PROBES
 from ..probes.profiles import Profile, profile_from_text
 from .accepting import JoinRequest, is_join_beginning, joined_header
 from .joining import Reach, launcher_of, names_of, promised_nodes
+from .kept import left_by
 from .preview import Preview, preview
 from .promise import cluster_now, cluster_of
 from .session import MakeDoubts, Session, Show
@@ -86,6 +90,7 @@ class Request:
     costs: Document | None = None
     run_flops: float | None = None
     baseline: Run | None = None
+    keep_checkpoint: Path | None = None
 
     @property
     def promised(self) -> tuple[Promised, ...]:
@@ -120,6 +125,7 @@ def start(request: Request, show: Show) -> None:
         declared_tier=request.tier,
         only=request.only,
         baseline=_named(request.baseline) if request.baseline else None,
+        keep=_keep(request),
     )
     writer = RunWriter.create(request.out, header)
     if request.baseline is not None:
@@ -134,6 +140,18 @@ def start(request: Request, show: Show) -> None:
             doubts=request.doubts,
         )
     )
+
+
+def _keep(request: Request) -> Keep | None:
+    """Where a checkpoint is left, and what the baseline left there. Raises RunError for a place that is none."""
+    if request.keep_checkpoint is None:
+        return None
+    place = request.keep_checkpoint.absolute()
+    earlier = left_by(request.baseline) if request.baseline is not None else None
+    try:
+        return msgspec.convert({"directory": str(place), "earlier": earlier}, Keep, from_attributes=True)
+    except msgspec.ValidationError as error:
+        raise RunError(f"--keep-checkpoint {str(place)[:200]!r}: no place to leave a checkpoint in") from error
 
 
 def _named(baseline: Run) -> BaselineRun:

@@ -327,6 +327,7 @@ def test_recheck_measures_the_same_again_and_says_what_changed(accepted: Path) -
     assert read_run(folder / "now").problems == []
 
 
+@pytest.mark.slow
 def test_a_quiet_recheck_prints_nothing_and_exits_with_the_verdict(accepted: Path) -> None:
     result = hwlottery("recheck", "--baseline", accepted, "--quiet", "--out", "quiet", cwd=accepted.parent)
     assert (result.stdout, result.stderr) == ("", "")
