@@ -21,7 +21,8 @@ def health(measured: Measured, verdict: Verdict) -> Section:
     tables = [aggregates(measured, measured.metrics("health."), caption="By metric")]
     if main and len(main.values) > 1:
         tables.append(worst(main, marked=failing(verdict, main.metric.name)))
-    chart = telemetry_chart(measured.run.path)
+    parts = over_time(measured)
+    chart = None if parts else telemetry_chart(measured.run.path)  # it would read a day of telemetry again
     if chart is None and main and not shows_nothing(main):
         chart = judged_chart(measured, verdict, main)
     return Section(
@@ -29,7 +30,7 @@ def health(measured: Measured, verdict: Verdict) -> Section:
         title="Health",
         answer=_answer(measured) if measured.metrics("health.") else not_measured(measured, "health."),
         chart=chart,
-        parts=over_time(measured),
+        parts=parts,
         tables=tuple(table for table in tables if table),
         gaps=gaps(measured.missing("health.")),
         method=(
