@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
+from ..evidence import is_metric, metric
 from ..scoring.verdict import Finding, FindingCost, Result, Verdict
 from .finding_evidence import nodes_of
 from .plain_text import natural
@@ -13,6 +14,7 @@ from .taken_out import on_taken_out
 
 CONFIDENCE = {"high": 3, "medium": 2, "low": 1}
 _GATHER_FROM = 2  # so many like findings without a value become one row
+_SAME = "same check"
 _MANY = 9  # so many subjects on which the same check ends the same, with a value, become one row
 _ORDER: dict[Result, int] = {"fail": 1, "not_measured": 2, "warn": 3, "pass": 4}
 _LAST = 9
@@ -57,12 +59,25 @@ def cost_of(each: Finding, verdict: Verdict) -> FindingCost | None:
 def _parts(like: tuple[object, ...], found: Sequence[Finding]) -> list[Gathered]:
     if len(found) < _GATHER_FROM:
         return [Gathered(findings=(each,)) for each in found]
+    if like[0] == _SAME:
+        return [Gathered(findings=_worst_first(found))]
     several = len({each.check for each in found}) > 1
     return [Gathered(findings=tuple(found), why=f"{like[0]} {like[1]}" if several else "")]
 
 
 def _same_check(each: Finding) -> tuple[object, ...]:
-    return "many", each.check, each.result, each.required, each.layer, tuple(each.params.items())
+    return _SAME, each.check, each.result, each.required, each.layer, tuple(each.params.items())
+
+
+def _worst_first(found: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Findings of one check with the worst value first; as they are where no direction is better."""
+    name = found[0].metric
+    better = metric(name).better if name and is_metric(name) else "neither"
+    numbers = [each.observed for each in found if isinstance(each.observed, int | float)]
+    if better == "neither" or len(numbers) < len(found):
+        return tuple(found)
+    paired = sorted(zip(numbers, found, strict=True), key=lambda one: one[0], reverse=better == "lower")
+    return tuple(each for _, each in paired)
 
 
 def _like(each: Finding, verdict: Verdict) -> tuple[object, ...]:

@@ -142,7 +142,8 @@ def test_a_check_that_fails_on_very_many_subjects_is_one_row_and_pushes_nothing_
     assert row.subject == "64 GPUs"
     assert row.observed == "1 error to 4 errors"
     assert row.cost == "$ 117,000", "the rent of 64 GPUs at 2.5 USD for 730 hours, each node once"
-    assert row.statement.endswith("n10/gpu0 and 23 more.")
+    assert row.statement.startswith("n00/gpu3 had 4 errors"), "the worst speaks for all"
+    assert row.statement.endswith(" and 23 more.")
     assert "n15/gpu3" in row.subjects
     assert {word for word, _ in row.detail}.isdisjoint({"Samples", "First attempt"}), "they are of one subject"
     assert any(row.subject == "n03/gpu1" for row in found), "what is on few subjects stays by itself"
