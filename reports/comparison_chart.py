@@ -5,8 +5,9 @@ from typing import Any
 
 import altair as alt
 
-from ..scoring.comparison_model import Comparison, MetricCompared
-from .comparison_words import drawn, in_order, interval_words, message, name_of, quality, value_words
+from ..scoring.comparison_model import Comparison, MetricCompared, Standing
+from ..scoring.comparison_ranking import against
+from .comparison_words import drawn, interval_words, message, name_of, value_words
 from .layout import Chart
 from .svg import BAD, INK, MUTED, draw, inline
 
@@ -68,19 +69,18 @@ def _brackets(one: MetricCompared, names: Mapping[str, str], y: Any) -> list[Any
 
 
 def _rows(one: MetricCompared, names: Mapping[str, str]) -> list[dict[str, Any]]:
-    order = in_order(one)
-    best = order[0] if order else None
-    rows = []
-    for each in order:
-        share = quality(one, each)
-        ends = sorted(share * (end / each.value) ** (1 if one.better == "higher" else -1)
-                      for end in (each.low, each.high) if end and each.value)  # fmt: skip
-        name, shown = names.get(each.letter, each.letter), value_words(one, each)
-        behind = best is not None and any(
-            {each.letter, best.letter} == {found.first, found.second} and found.told_apart for found in one.contrasts
-        )
-        rows.append({
-            "name": name, "value": share, "low": ends[0], "high": ends[1], "marked": behind, "shown": shown,
-            "tip": f"{name}: {shown} [{interval_words(one, each)}]",
-        })  # fmt: skip
-    return rows
+    standings = {each.letter: each for each in one.standings}
+    return [_row(one, standings[letter], letters[0], names) for letters in one.comparable for letter in letters]
+
+
+def _row(one: MetricCompared, each: Standing, best: str, names: Mapping[str, str]) -> dict[str, Any]:
+    """A run as a share of the best that it may be compared with: less is worse, whatever the figure."""
+    share, value = each.share or 0.0, each.value or 1.0
+    turned = 1 if one.better == "higher" else -1
+    low, high = sorted(share * ((end or value) / value) ** turned for end in (each.low, each.high))
+    name, shown = names.get(each.letter, each.letter), value_words(one, each)
+    return {
+        "name": name, "value": share, "low": low, "high": high, "shown": shown,
+        "marked": against(one, each.letter, best) is not None,
+        "tip": f"{name}: {shown} [{interval_words(one, each)}]",
+    }  # fmt: skip

@@ -18,6 +18,7 @@ from .comparison_words import (
 )
 from .numbers import NOTHING, utc
 from .plain_text import printable, sentence
+from .sections.delivery import told
 
 _NARROW = 14  # characters of a run's column
 
@@ -31,6 +32,8 @@ def show_comparison(found: Comparison, console: Console) -> None:
     for run in found.runs:
         price = f"{price_words(run)} USD an accelerator-hour" if run.price_per_gpu_hour else "price not given"
         _say(console, " · ".join((name_of(run), shape_of(run), utc(run.started), price, verdict_words(run))))
+        if run.delivery:
+            _say(console, f"Delivery and support: {told(run.delivery)}", indent=2)
     _order(found, console)
     if found.metrics:
         console.print(_figures(found))

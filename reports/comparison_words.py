@@ -8,6 +8,7 @@ from .first_screen import WORDS
 from .layout import Cell, Column, Table, number, text
 from .numbers import NOTHING, dollars, figure, number_of, percent, significant, span, utc
 from .plain_text import listed, printable
+from .sections.delivery import told
 
 MOST_ROWS = 60
 _BRANDS = ("NVIDIA ", "AMD Instinct ", "AMD ")
@@ -50,17 +51,17 @@ def headline(found: Comparison) -> str:
 
 def message(one: MetricCompared) -> str:
     """A figure's message: who is best, who is told apart from it and by how much, who is not."""
-    order = in_order(one)
-    best = order[0].letter
-    below = [(each, said) for each in order[1:] if (said := against(one, each.letter, best))]
-    alike = [each.letter for each in order[1:] if _not_told_apart(one, each.letter, best)]
-    parts = [said.partition(": ")[2].partition(" (")[0] for _, said in below]
-    told = [f"{each.letter} is {part}" for (each, _), part in zip(below, parts, strict=True)]
+    return f"{one.title}: {'; '.join(part for letters in one.comparable for part in _message(one, letters))}"
+
+
+def _message(one: MetricCompared, letters: Sequence[str]) -> list[str]:
+    best = letters[0]
+    said = {letter: against(one, letter, best) for letter in letters[1:]}
+    told = [f"{letter} is {words.partition(': ')[2].partition(' (')[0]}" for letter, words in said.items() if words]
     if len(told) > _MOST_NAMED:
         told = [*told[:_MOST_NAMED], f"{len(told) - _MOST_NAMED} more are told apart"]
-    if alike:
-        told.append(f"{_and(sorted([best, *alike]))} cannot be told apart")
-    return f"{one.title}: {'; '.join(told)}"
+    alike = [letter for letter, words in said.items() if words is None]
+    return [*told, *([f"{_and(sorted([best, *alike]))} cannot be told apart"] if alike else [])]
 
 
 def alike_in(found: Comparison) -> str:
@@ -72,19 +73,6 @@ def alike_in(found: Comparison) -> str:
 def drawn(found: Comparison, one: MetricCompared) -> bool:
     """Whether a figure says something that a chart shows: it ranks, or tells runs apart."""
     return one.compared and (one.key == found.ranking.by or any(each.told_apart for each in one.contrasts))
-
-
-def in_order(one: MetricCompared) -> list[Standing]:
-    """The runs that take part in a figure's contrasts, the best first."""
-    part = {letter for each in one.contrasts for letter in (each.first, each.second)}
-    shown = [each for each in one.standings if each.letter in part and each.value is not None]
-    return sorted(shown, key=lambda each: -quality(one, each))
-
-
-def quality(one: MetricCompared, each: Standing) -> float:
-    """A standing as a share of the best one, in a way that less is worse."""
-    share = each.share or 0.0
-    return share if one.better == "higher" else 1 / share if share else 0.0
 
 
 def value_words(one: MetricCompared, each: Standing) -> str:
@@ -105,13 +93,14 @@ def interval_words(one: MetricCompared, each: Standing) -> str:
 
 def runs_table(found: Comparison) -> Table:
     """Who takes part."""
-    columns = ("run", "size", "began", "USD/hour", "verdict", "take out")
+    columns = ("run", "size", "began", "USD/hour", "verdict", "take out", "delivery")
     rows = tuple(
         (
             text(name_of(run)), text(shape_of(run)), text(utc(run.started)),
             number(run.price_per_gpu_hour, price_words(run)),
             text(verdict_words(run), tone=_TONES.get(run.verdict, "")),
             text(listed(map(printable, run.excluded), 4) or NOTHING),
+            text(told(run.delivery) if run.delivery else NOTHING),
         )
         for run in found.runs
     )  # fmt: skip
@@ -185,6 +174,8 @@ def alike_words(one: MetricCompared) -> str:
     """Who cannot be told apart from whom."""
     if not one.contrasts:
         return "nothing compared"
+    if one.alike == one.comparable and len(one.alike) == 1:
+        return "all"
     return "; ".join(" ".join(group) for group in one.alike) or "all told apart"
 
 
@@ -256,10 +247,6 @@ def _table(
 ) -> Table:  # fmt: skip
     heads = tuple(Column(title=head, numeric=place in numeric) for place, head in enumerate(columns))
     return Table(caption=caption, columns=heads, rows=rows)
-
-
-def _not_told_apart(one: MetricCompared, letter: str, other: str) -> bool:
-    return any({each.first, each.second} == {letter, other} and not each.told_apart for each in one.contrasts)
 
 
 def _and(letters: Sequence[str]) -> str:

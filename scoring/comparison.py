@@ -110,12 +110,13 @@ def _compared(  # noqa: PLR0917  # a figure with all that it is compared by
         _contrast(what, (everyone[one], everyone[other]), (one, other), found, better)
         for (one, other), found in apart_by.items()
     )
-    overall = between.of()
+    overall, groups = between.of(), _groups(figures, list(apart_by), better)
     return MetricCompared(
         key=what.key, title=what.title, metric=what.metric, unit=unit, better=better,
         measured_with=params_in_words(dict(key or ())), spread=overall.spread, basis=between.basis(overall),
-        standings=_standings(what, figures[:count], everyone[:count], overall, better),
-        contrasts=contrasts, alike=_alike(figures[:count], apart_by, better),
+        standings=_standings(what, figures[:count], everyone[:count], overall, groups),
+        contrasts=contrasts, comparable=tuple(map(_letters, groups)),
+        alike=tuple(_letters(stretch) for group in groups for stretch in _alike(group, apart_by)),
     )  # fmt: skip
 
 
@@ -148,24 +149,41 @@ def _unit(what: Compared) -> str:
     return "USD" if what.key == "money" else metric(what.metric).unit
 
 
+def _groups(figures: Sequence[Figure | None], ends: Sequence[Ends], better: str) -> list[list[int]]:
+    """The runs that may be compared with each other, the best of each group first."""
+    groups: dict[int, set[int]] = {}
+    for one, other in ends:  # in order: the first run of a group meets all others of it first
+        first = next((place for place, members in groups.items() if one in members), one)
+        groups.setdefault(first, {one}).add(other)
+    value = {place: one.value for place, one in enumerate(figures) if one is not None}
+    return [sorted(group, key=lambda place: value[place], reverse=better == "higher") for group in groups.values()]
+
+
+def _letters(places: Sequence[int]) -> tuple[str, ...]:
+    return tuple(LETTERS[place] for place in places)
+
+
 def _standings(
-    what: Compared, figures: Sequence[Figure | None], sides: Sequence[Side], between: Between, better: str
+    what: Compared,
+    figures: Sequence[Figure | None],
+    sides: Sequence[Side],
+    between: Between,
+    groups: Sequence[Sequence[int]],
 ) -> tuple[Standing, ...]:
-    values = [one.value for one in figures if one is not None]
-    best = (max if better == "higher" else min)(values, default=math.nan)
+    best = {place: figures[group[0]] for group in groups for place in group}
     return tuple(
         Standing(letter=letter, why_not=_why_not(side, what) or "measured with other settings")
         if one is None
-        else _standing(letter, one, between, best, side.barred)
-        for letter, one, side in zip(LETTERS, figures, sides, strict=False)
+        else _standing(letter, one, between, best.get(place), side.barred)
+        for place, (letter, one, side) in enumerate(zip(LETTERS, figures, sides, strict=False))
     )
 
 
-def _standing(letter: str, one: Figure, between: Between, best: float, barred: str) -> Standing:
+def _standing(letter: str, one: Figure, between: Between, best: Figure | None, barred: str) -> Standing:
     low, high = interval(one, between)
+    share = None if best is None else min(one.value / best.value, best.value / one.value)
     return Standing(
-        letter=letter, value=one.value, low=low, high=high, share=one.value / best, subjects=one.subjects,
-        why_not=barred,
+        letter=letter, value=one.value, low=low, high=high, share=share, subjects=one.subjects, why_not=barred
     )  # fmt: skip
 
 
@@ -178,16 +196,8 @@ def _contrast(what: Compared, sides: tuple[Side, Side], ends: Ends, found: Apart
     )  # fmt: skip
 
 
-def _alike(
-    figures: Sequence[Figure | None], apart_by: dict[Ends, Apart], better: str
-) -> tuple[tuple[str, ...], ...]:  # fmt: skip
-    """Only of runs that were all compared with each other: what was not compared is not alike."""
-    values = {place: one.value for place, one in enumerate(figures) if one is not None}
-    order = sorted(values, key=lambda place: values[place], reverse=better == "higher")
-    separate = [
-        ends for ends in combinations(sorted(order), 2) if ends not in apart_by or apart_by[ends].told_apart
-    ]  # fmt: skip
-    return tuple(tuple(LETTERS[place] for place in group) for group in not_told_apart(order, separate))
+def _alike(group: Sequence[int], apart_by: dict[Ends, Apart]) -> list[tuple[int, ...]]:
+    return not_told_apart(group, (ends for ends, found in apart_by.items() if found.told_apart))
 
 
 def _entrant(letter: str, side: Side) -> Entrant:
@@ -197,7 +207,7 @@ def _entrant(letter: str, side: Side) -> Entrant:
         letter=letter, run_id=header.run_id, provider=header.provider or "", cluster=header.cluster or "",
         nodes=len(header.promised), accelerators=side.accelerators, accelerator=side.most("accelerator.name"),
         started=side.run.started, price_per_gpu_hour=header.price_per_gpu_hour, verdict=verdict.verdict,
-        signable=verdict.signable, excluded=verdict.exclude, marks=marks,
+        signable=verdict.signable, excluded=verdict.exclude, marks=marks, delivery=side.delivery,
     )  # fmt: skip
 
 

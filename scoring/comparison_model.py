@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from .comparison_differences import Difference
 from .comparison_intervals import ALPHA
+from .delivery import Delivery
 from .verdict import VerdictWord
 
 FORMAT = 1
@@ -29,10 +30,12 @@ class Entrant(Struct, frozen=True, kw_only=True):
     signable: bool
     excluded: tuple[str, ...]
     marks: tuple[str, ...]
+    delivery: Delivery | None = None  # by its provider.yaml, where there is one
 
 
 class Standing(Struct, frozen=True, kw_only=True):
-    """A run's figure with its 95 % interval, and as a share of the best one; or why there is none."""
+    """A run's figure with its 95 % interval, and as a share of the best that it may be compared with; or why there is
+    none."""
 
     letter: str
     value: float | None = None
@@ -58,8 +61,9 @@ class Contrast(Struct, frozen=True, kw_only=True):
 
 
 class MetricCompared(Struct, frozen=True, kw_only=True):
-    """One figure over all runs. `alike` are letters that cannot be told apart from each other, in the order of their
-    figures; `spread` is one standard deviation from run to run, `basis` where that is from."""
+    """One figure over all runs. `comparable` are letters that may be compared with each other, the best first; `alike`
+    those of them that cannot be told apart from each other. `spread` is one standard deviation from run to run, `basis`
+    where that is from."""
 
     key: str
     title: str
@@ -71,6 +75,7 @@ class MetricCompared(Struct, frozen=True, kw_only=True):
     basis: str
     standings: tuple[Standing, ...]
     contrasts: tuple[Contrast, ...]
+    comparable: tuple[tuple[str, ...], ...]
     alike: tuple[tuple[str, ...], ...]
 
     @property

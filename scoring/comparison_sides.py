@@ -10,11 +10,13 @@ from msgspec import Struct
 
 from ..evidence import HwlotteryError, Run
 from .comparison_figures import COMPARED, Compared, Figure, Lacking, Settings, figures_of
+from .delivery import Delivery, judged_delivery
 from .derived import Figures
 from .facts import Facts
 from .joined import standing
 from .policy import policy_from_text
 from .projection import HOURS_A_DAY, Situation, outlook
+from .provider_record import provider_of
 from .rental import rental_of
 from .score import score_run
 from .values import Values
@@ -54,6 +56,7 @@ class Side(Struct, frozen=True, kw_only=True):
     figures: Figures
     settings: dict[str, Settings | Lacking]
     facts: dict[str, str]
+    delivery: Delivery | None = None
     barred: str = ""
 
     @property
@@ -70,6 +73,8 @@ def side_of(run: Run) -> Side:
     """A run judged by its own policy, with its figures. Raises ComparisonError where it cannot be judged."""
     try:
         verdict = score_run(run)
+        record = provider_of(run.path, None)
+        delivery = judged_delivery(run, record) if record else None
     except HwlotteryError as error:
         raise ComparisonError(f"{run.path}: {error}") from error
     stands = standing(run)
@@ -80,6 +85,7 @@ def side_of(run: Run) -> Side:
     return Side(
         run=run, verdict=verdict, figures=figures,
         settings={**settings, "useful": useful, "money": money}, facts=_facts(run),
+        delivery=delivery,
         barred=_barred(run, verdict),
     )  # fmt: skip
 

@@ -122,3 +122,19 @@ def test_hostile_names_stay_text_on_page_and_terminal(runs: Path, tmp_path: Path
     assert not [a for _, a in outline.elements if any(name.startswith("on") for name in a)]
     assert HOSTILE.removesuffix("\x07")[:30] in outline.text, "the words are still there to be read"
     assert "\x07" not in page
+
+
+def test_the_record_beside_a_run_stands_beside_it_and_a_bad_one_is_one_line(runs: Path, tmp_path: Path) -> None:
+    here = written_run(tmp_path / "run", Cluster(seed=8, nodes=2, devices=2))
+    record = here / "provider.yaml"
+    record.write_text("promised: {date: 2026-11-20, nodes: 2}\ndelivered: [{date: 2026-11-25, nodes: 2}]\n")
+    place = tmp_path / "page.html"
+    result = compare(runs / "c1", here, "-o", place)
+    assert result.exit_code == 0
+    assert "Delivery and support: 1 of 2 promises broken" in " ".join(result.output.split())
+    assert "1 of 2 promises broken" in Outline(place.read_text(encoding="utf-8")).text
+    record.write_text("promised: {dates: 2026-11-20}\n")
+    result = compare(runs / "c1", here)
+    assert result.exit_code == 2
+    assert "dates" in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1

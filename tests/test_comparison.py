@@ -231,6 +231,20 @@ def test_other_sizes_forbid_a_figure_and_are_named(alike, other):
     assert (told.effect, told.metrics) == ("forbids", ("Matrix products under load",))
 
 
+def test_runs_that_may_not_be_compared_stand_in_groups_of_their_own(alike, other, slower):
+    """Two of one accelerator and two of another, whose figures lie between each other."""
+    another = {"accelerator.name": "NVIDIA H200", "accelerator.memory": 150_754_820_096}
+    between = [compared_run(cluster(seed), slower={"products": 0.98}) for seed in (7, 8)]
+    found = compare([with_facts(between[0], another), alike, with_facts(between[1], another), other])
+    products = figure_of(found, "products")
+    assert [set(group) for group in products.comparable] == [{"A", "C"}, {"B", "D"}]
+    assert [set(group) for group in products.alike] == [{"A", "C"}, {"B", "D"}]
+    shares = {each.letter: each.share for each in products.standings}
+    assert [shares[group[0]] for group in products.comparable] == [1.0, 1.0]
+    assert all(share <= 1 for share in shares.values())
+    assert [set(group) for group in figure_of(found, "training").comparable] == [{"A", "B", "C", "D"}]
+
+
 @pytest.mark.parametrize("device_of", ["simulated", "cpu"])
 def test_nothing_is_comparable_with_a_simulation_or_with_cpus(alike, device_of):
     if device_of == "simulated":
