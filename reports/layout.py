@@ -114,6 +114,28 @@ class Part(Struct, frozen=True, kw_only=True):
     tables: tuple[Table, ...] = ()
 
 
+class Field(Struct, frozen=True, kw_only=True):
+    """An input of the calculator: what it is, its value, and between what it may lie. An empty one is not known."""
+
+    name: str
+    label: str
+    value: str
+    least: str = "0"
+    most: str = "1e12"
+    required: bool = True
+
+
+class Calculator(Struct, frozen=True, kw_only=True):
+    """Inputs that the reader may change, and what the page's script needs beside them. `waits` are the hours that a job
+    waits for another node, by the words of the way; `way` is the one assumed."""
+
+    fields: tuple[Field, ...]
+    outputs: tuple[tuple[str, str], ...]  # name and label
+    waits: tuple[tuple[str, str], ...]
+    way: str
+    constants: dict[str, float | None]
+
+
 class Section(Struct, frozen=True, kw_only=True):
     """One section of the page: the answer first, then what shows it, how it was measured and what it cannot tell."""
 
@@ -127,6 +149,7 @@ class Section(Struct, frozen=True, kw_only=True):
     method: tuple[str, ...] = ()
     source: tuple[str, str] | None = None  # the method's reference: its name and address
     cannot_tell: str = ""
+    calculator: Calculator | None = None
 
 
 def text(value: str, *, tone: str = "", code: bool = False) -> Cell:

@@ -102,6 +102,15 @@ def lasting(time: timedelta | None) -> str:
     return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
+_LONG = ((365.25 * 86_400.0, "years"), (86_400.0, "days"), (3600.0, "h"), (60.0, "min"))
+
+
+def long_time(seconds: float) -> str:
+    """A time of any length in the unit that leaves at least two of it: 83.2 days, 106 min, 12.1 s."""
+    unit = next(((part, word) for part, word in _LONG if seconds >= 2 * part), (1.0, "s"))
+    return f"{significant(seconds / unit[0])} {unit[1]}"
+
+
 def number_of(count: int, thing: str) -> str:
     """A count with its noun: 1 node, 2 nodes, 512 GPUs."""
     return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"

@@ -7,6 +7,7 @@ from importlib import resources
 
 from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup, escape
+from rjsmin import jsmin
 
 from ..evidence import Run
 from ..scoring.joined import standing
@@ -39,7 +40,7 @@ def render(run: Run, verdict: Verdict, record: ProviderRecord | None = None) -> 
     escapes whatever the run holds."""
     measured = Measured(standing(run))
     found, left_out = rows(measured, verdict)
-    style, script = asset("page.css"), _without_indentation(asset("page.js"))
+    style, script = asset("page.css"), jsmin(asset("page.js"))
     return (
         environment(_TEMPLATES)
         .get_template("page.html.j2")
@@ -87,12 +88,6 @@ def _hash(content: str) -> str:
 def asset(name: str) -> str:
     """The text of a file in templates/."""
     return resources.files(__package__).joinpath("templates", name).read_text(encoding="utf-8")
-
-
-def _without_indentation(script: str) -> str:
-    """Our script without what only its readers need: indentation and lines that are comments."""
-    lines = (line.strip() for line in script.splitlines())
-    return "\n".join(line for line in lines if line and not line.startswith("//"))
 
 
 def environment(names: Iterable[str]) -> Environment:

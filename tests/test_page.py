@@ -1,6 +1,7 @@
 """The page: what it says, what it escapes, and that it holds nothing but itself."""
 
 import re
+from importlib import resources
 from itertools import pairwise
 from pathlib import Path
 
@@ -79,7 +80,7 @@ def test_every_section_has_an_answer_and_says_what_it_cannot_tell(smoke_page: st
     outline = Outline(smoke_page)
     sections = [each for each in outline.all("section") if each.get("class") == "probe"]
     assert [each["id"] for each in sections] == [
-        "compute", "memory", "fabric", "topology", "storage", "burn_in", "health", "software", "delivery",
+        "compute", "memory", "fabric", "topology", "storage", "burn_in", "health", "software", "economics", "delivery",
     ]  # fmt: skip
     assert outline.text.count("What it cannot tell:") == len(sections)
 
@@ -114,6 +115,13 @@ def test_the_page_asks_the_network_for_nothing_and_allows_one_style_and_one_scri
 
 def test_our_own_script_stays_under_ten_kilobytes(smoke_page: str) -> None:
     assert len(re.findall(r"<script>(.*?)</script>", smoke_page, re.DOTALL)[0].encode()) < 10_000
+
+
+def test_our_own_script_has_no_template_within_a_template() -> None:
+    """What shortens it would take the spaces out of the inner one."""
+    script = (resources.files("hwlottery.reports") / "templates" / "page.js").read_text(encoding="utf-8")
+    assert "`" in script
+    assert not re.search(r"\$\{[^}]*`", script)
 
 
 def test_the_page_of_64_nodes_stays_under_one_and_a_half_megabytes(rental_page: str) -> None:

@@ -7,6 +7,7 @@ from ..layout import Section
 from ..measured import Measured
 from .burn_in import burn_in
 from .compute import compute
+from .economics import economics
 from .fabric import fabric
 from .health import health
 from .memory import memory
@@ -23,6 +24,7 @@ SECTIONS: tuple[Callable[[Measured, Verdict], Section], ...] = (
     burn_in,
     health,
     software,
+    economics,
 )
 
 __all__ = ["SECTIONS"]

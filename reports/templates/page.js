@@ -180,7 +180,8 @@
       const name = pair.map((each) => names[each]).join("~");
       if (!found) return `${name}: not measured${kind ? ", but tried" : ""}`;
       const value = (found * (retests ? alone : usual)).toPrecision(3);
-      return `${name}: ${value} ${unit}, ${Math.round(found * 100)} % of the usual, ${retests ? `retested ${retests} times` : "seen once"}`;
+      const seen = retests ? `retested ${retests} times` : "seen once"; // no template within one: see tests/test_page.py
+      return `${name}: ${value} ${unit}, ${Math.round(found * 100)} % of the usual, ${seen}`;
     };
     const go = (next) => {
       cell = next;
@@ -207,6 +208,47 @@
     paint();
   };
   all("figure.pairs").forEach(matrix);
+
+  // What if: the formulas of scoring/projection.py; a test holds the two together. What is not a number is a dash.
+  const desk = byId("calculator");
+  if (desk) {
+    const at = JSON.parse(desk.dataset.constants);
+    const fields = all("input", desk);
+    const way = byId("if-way");
+    const [percent, usd, days] = [(v) => `${v(100)} %`, (v) => `$ ${v()}`, (v) => `${v(1 / 86400)} days`];
+    const tell = (name, value, words) => {
+      const v = (by = 1) => (value * by).toLocaleString("en", { maximumSignificantDigits: 3 });
+      Object.assign(byId(`then-${name}`), { value, textContent: isFinite(value) ? words(v) : "—" });
+    };
+    const reckon = () => {
+      const bad = fields.find((each) => !each.validity.valid);
+      byId("if-said").textContent = bad ? bad.labels[0].textContent + ": " + bad.validationMessage : "";
+      const given = fields.map((each) => (bad || !each.value ? NaN : +each.value));
+      const [price, nodes, rate, save, recovery, wait, flops] = given;
+      const mtbf = 864e5 / nodes / rate;
+      const part = save / mtbf / 2;
+      const tau = part < 1 ? Math.sqrt(2 * save * mtbf) * (1 + Math.sqrt(part) / 3 + part / 9) - save : mtbf;
+      const away = Math.exp((recovery * 60 + wait * 3600) / mtbf);
+      const goodput = rate === 0 ? 1 : tau / mtbf / away / Math.expm1((tau + save) / mtbf);
+      const keeps = goodput * (1 - at.loss);
+      const gpus = nodes * at.gpus;
+      const paid = gpus + at.idle;
+      const useful = ((at.tflops ?? NaN) / 1000) * gpus * keeps;
+      const daily = 24 * (price * paid + at.monthly / 730);
+      const seconds = flops / useful / 1e15;
+      tell("goodput", goodput, percent);
+      tell("effective", ((at.mfu ?? NaN) * keeps * gpus) / paid, percent);
+      tell("usd", (daily * at.rental) / (at.rental - at.setup) / useful, usd);
+      tell("time", seconds, days);
+      tell("cost", daily * (seconds / 86400 + at.setup / 24), usd);
+    };
+    way.onchange = () => {
+      byId("if-wait").value = way.value;
+      reckon();
+    };
+    desk.oninput = reckon;
+    reckon();
+  }
 
   // Values under the pointer.
   const tip = make("div", { id: "tip", hidden: true });

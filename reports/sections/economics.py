@@ -1,0 +1,145 @@
+"""Money and time: what the rental gives for its money, what it rests on, and a calculator to change that."""
+
+from collections.abc import Callable
+
+from ...scoring.verdict import Economics, Interval, Verdict
+from ..calculator import calculator
+from ..layout import Cell, Column, Section, Table, number, text
+from ..measured import Measured
+from ..numbers import NOTHING, dollars, figure, long_time, percent, significant
+from ..plain_text import printable
+
+_MOST_COSTS = 50
+_WAYS = {"hot": "a hot spare", "cold": "a cold spare", "none": "no spare: the job waits"}
+
+
+def economics(_measured: Measured, verdict: Verdict) -> Section:
+    """The section on money and time."""
+    money = verdict.economics
+    tables = (_figures(money), _ways(money), _costs(money))
+    return Section(
+        anchor="economics",
+        title="Money and time",
+        answer=_answer(money),
+        tables=tuple(table for table in tables if table is not None),
+        calculator=calculator(money),
+        method=(
+            "Goodput is exact for failures at a constant rate, with Daly's interval between checkpoints. Effective "
+            "throughput is MFU x goodput x (1 - straggler loss) x what trains of what is paid for.",
+            "An interval has failure rate and speed both at their bad ends, and both at their good ends.",
+            "What is assumed says so; a file of costs states it instead (docs/economics.md).",
+        ),
+        source=("Daly, FGCS 22 (2006)", "https://doi.org/10.1016/j.future.2004.11.016"),
+        cannot_tell="What another run would show, and how a larger model saves: saves are as large as those measured.",
+    )
+
+
+def _answer(money: Economics) -> str:
+    told = [_run(money), _test(money)]
+    if money.goodput is None:
+        told.insert(0, "Not measured: what the rental gives for its money needs a save of a checkpoint.")
+    if money.missing:
+        told.append(f"Missing: {printable('; '.join(money.missing), 600)}.")
+    return " ".join(part for part in told if part).replace("$ ", "$\N{NO-BREAK SPACE}")
+
+
+def _run(money: Economics) -> str:
+    """The stated training run in a sentence, or how to state one."""
+    if money.run_flops is None:
+        return "Give --run-flops to report or score for the time and cost of a training run."
+    work = f"A training run of {money.run_flops:.3g} FLOPs"
+    if money.run_s is None or money.run_s.value is None:
+        return f"{work} cannot be told: it needs a burn-in on every accelerator and a measured save."
+    took = f"takes {_of_time(money.run_s)}"
+    cost = f" and costs {_of_money(money.run_usd)}" if money.run_usd else ""
+    return f"{work} {took}{cost}."
+
+
+def _test(money: Economics) -> str:
+    if money.test_node_hours is None:
+        return ""
+    paid = f", {dollars(money.test_usd)} of rent" if money.test_usd is not None else ""
+    return f"The test itself took {figure(money.test_node_hours)} node-hours{paid}."
+
+
+def _of_time(shown: Interval) -> str:
+    ends = "" if shown.low is None or shown.high is None else f" [{long_time(shown.low)} to {long_time(shown.high)}]"
+    return f"{NOTHING if shown.value is None else long_time(shown.value)}{ends}"
+
+
+def _of_money(shown: Interval) -> str:
+    ends = "" if shown.low is None or shown.high is None else f" [{dollars(shown.low)} to {dollars(shown.high)}]"
+    return f"{NOTHING if shown.value is None else dollars(shown.value)}{ends}"
+
+
+def _figures(money: Economics) -> Table | None:
+    """Every figure with its interval and what it rests on."""
+    shown = [
+        _share("Goodput", money.goodput),
+        _share("Effective throughput, of the peak of all that is paid for", money.effective_throughput),
+        _row("USD a useful PFLOP-day", money.usd_per_pflop_day, dollars),
+        _row("Time of the training run", money.run_s, long_time),
+        _row("Cost of the training run", money.run_usd, dollars),
+        _row("Spare nodes", money.spares, significant),
+        _row("Best time between two checkpoints", money.checkpoint_interval_s, long_time),
+        _row("Longest save for 5 % of overhead", money.longest_save_s, long_time),
+    ]
+    rows = tuple(row for row in shown if row is not None)
+    columns = (
+        Column(title="Figure"), Column(title="Value", numeric=True), Column(title="Interval", numeric=True),
+        Column(title="Rests on"),
+    )  # fmt: skip
+    return Table(caption="What it gives, and what that rests on", columns=columns, rows=rows) if rows else None
+
+
+def _share(name: str, shown: Interval | None) -> tuple[Cell, ...] | None:
+    return _row(name, shown, percent)
+
+
+def _row(name: str, shown: Interval | None, words: Callable[[float], str]) -> tuple[Cell, ...] | None:
+    if shown is None or shown.value is None:
+        return None
+    ends = [NOTHING if end is None else words(end) for end in (shown.low, shown.high)]
+    interval = NOTHING if shown.low is None and shown.high is None else " to ".join(ends)
+    return (text(name), number(shown.value, words(shown.value)), text(interval), text(printable(shown.basis, 400)))
+
+
+def _ways(money: Economics) -> Table | None:
+    """The three ways to make up for a failed node."""
+    columns = (
+        Column(title="Way"), Column(title="Wait, h", numeric=True), Column(title="Says who"),
+        Column(title="Goodput", numeric=True), Column(title="Interval", numeric=True),
+        Column(title="USD/PFLOP-day", numeric=True),
+    )  # fmt: skip
+    rows = []
+    for way in money.replacements:
+        cells = _row(_WAYS[way.spare], way.goodput, percent)
+        usd = way.usd_per_pflop_day.value if way.usd_per_pflop_day else None
+        name = f"{_WAYS[way.spare]}{' (the one assumed above)' if way.assumed else ''}"
+        wait = number(way.wait_hours, significant(way.wait_hours))
+        if cells is not None:
+            paid = number(usd, NOTHING if usd is None else dollars(usd))
+            rows.append((text(name), wait, text(printable(way.source, 80)), *cells[1:3], paid))
+    note = "Every failure is taken to need another node. The rent of spare nodes is not in these prices."
+    caption = "Three ways to replace a failed node"
+    return Table(caption=caption, columns=columns, rows=tuple(rows), note=note) if rows else None
+
+
+def _costs(money: Economics) -> Table | None:
+    """What each finding costs a month, the dearest first."""
+    columns = (
+        Column(title="Finding"), Column(title="Cost a month", numeric=True), Column(title="Interval", numeric=True),
+        Column(title="Because"),
+    )  # fmt: skip
+    rows = [
+        _row(
+            printable(f"{cost.subject} ({', '.join(cost.checks)})" if cost.checks else cost.subject, 120),
+            cost.usd,
+            dollars,
+        )
+        for cost in money.findings[:_MOST_COSTS]
+    ]
+    left = len(money.findings) - _MOST_COSTS
+    note = f"{left} more are in `verdict.json`." if left > 0 else ""
+    shown = tuple(row for row in rows if row is not None)
+    return Table(caption="What findings cost", columns=columns, rows=shown, note=note) if shown else None
