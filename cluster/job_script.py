@@ -16,7 +16,8 @@ def slurm_script(
     bundle: Path | None = None,
     python: str | None = None,
 ) -> str:
-    """A script for sbatch. `run` are the arguments of `hwlottery run`; `time` is Slurm's limit, such as 02:00:00.
+    """A script for sbatch. `run` are the arguments of `hwlottery run`, or `recheck` and its own; `time` is Slurm's
+    limit, such as 02:00:00.
 
     With a bundle nothing of ours need be on the nodes: `python` is what starts their own Python.
     """
@@ -29,7 +30,8 @@ def slurm_script(
         **({"gpus-per-node": str(gpus_per_node)} if gpus_per_node else {}),
         **({"partition": partition} if partition else {}),
     }
-    given = [*run] if gpus_per_node is None else ["--gpus-per-node", str(gpus_per_node), *run]
+    command, arguments = _command([*run])
+    given = arguments if gpus_per_node is None else ["--gpus-per-node", str(gpus_per_node), *arguments]
     starts = python or ("python3" if bundle else shlex.quote(sys.executable))
     here = f"{starts} {shlex.quote(str(bundle))}" if bundle else starts
     there = f'{starts} "$place/bundle.pyz" --once' if bundle else starts
@@ -45,10 +47,15 @@ def slurm_script(
             *(_bringing(bundle) if bundle else []),
             "export HWLOTTERY_IDENTITY",
             "# Once a node, with all its cores; the report lies where the first task runs, as the output says.",
-            f"srun --ntasks-per-node=1 --cpu-bind=none {there} -m hwlottery run {shlex.join(given)}".rstrip(),
+            f"srun --ntasks-per-node=1 --cpu-bind=none {there} -m hwlottery {command} {shlex.join(given)}".rstrip(),
             "",
         ]
     )
+
+
+def _command(words: list[str]) -> tuple[str, list[str]]:
+    """What is started on the nodes, and its arguments."""
+    return ("recheck", words[1:]) if words[:1] == ["recheck"] else ("run", words)
 
 
 def _bringing(bundle: Path) -> list[str]:

@@ -46,7 +46,7 @@ def slurm(
     python: str | None,
     arguments: tuple[str, ...],
 ) -> None:
-    """Print the job script that starts a run inside Slurm, for sbatch."""
+    """Print the job script that starts a run inside Slurm, for sbatch; with `-- recheck --baseline RUN` a recheck."""
     with one_line_errors():
         from ..cluster.bundle import load_for_head
         from ..cluster.job_script import slurm_script

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from .answers import Also, console, judge, one_line_errors, own_costs, own_references, sign_measured
-from .arguments import EXIT_CODES, FILE, RUN
+from .arguments import EXIT_CODES, FILE
 from .run import run
 
 _NOT_OF_A_RECHECK = frozenset(("profile", "policy", "resume", "join", "partners", "replaces", "rerun_changed"))
@@ -18,7 +18,7 @@ _NOT_OF_A_RECHECK = frozenset(("profile", "policy", "resume", "join", "partners"
 @click.command(epilog=EXIT_CODES, params=[one for one in run.params if one.name not in _NOT_OF_A_RECHECK])
 @click.option(
     "--baseline",
-    type=RUN,
+    type=click.Path(file_okay=False, path_type=Path),  # only the machine that leads needs it
     required=True,
     metavar="RUN",
     help="The earlier run to hold this one against: the last that was accepted. A copy of its records travels along.",

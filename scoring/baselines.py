@@ -98,12 +98,20 @@ class BaselineFigures:
         self._suspects: dict[str, tuple[str, ...]] = {}
 
     @property
+    def same_nodes(self) -> bool:
+        """Whether both runs are of the same nodes: else figures of the whole cluster are of unlike clusters."""
+        everybody = {node.node for node in self.before.header.promised}
+        return len(self.counterparts) == len(self.now.header.promised) and set(self.counterparts.values()) == everybody
+
+    @property
     def name(self) -> BaselineName:
         """Which run it is, and what has changed since of everything that takes part."""
         header = self.before.header
         changes = dict.fromkeys(change for node in self.counterparts for change in self._of_node(node))
         missing = [node.node for node in self.now.header.promised if node.node not in self.counterparts]
         new = [f"the baseline has not seen {several(missing, 6)}"] if missing else []
+        absent = [node.node for node in header.promised if node.node not in set(self.counterparts.values())]
+        new += [f"of the baseline's {len(header.promised)} nodes {several(absent, 6)} took no part"] if absent else []
         return BaselineName(
             run_id=header.run_id,
             started=header.segments[0].start if header.segments else None,

@@ -14,6 +14,7 @@ from generated_runs import as_run, make_run, write_records, write_run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hwlottery.cluster.job_script import slurm_script
 from hwlottery.evidence import (
     AnyRecord,
     BaselineRun,
@@ -115,6 +116,21 @@ def test_what_the_baseline_never_measured_is_not_measured() -> None:
     assert on(verdict, "n03/gpu0").result == "pass"
     assert verdict.compared is not None
     assert verdict.compared.baseline.changes == ("the baseline has not seen n04",)
+
+
+def test_a_part_of_the_cluster_is_told_and_figures_of_the_whole_are_not_compared() -> None:
+    check = MEMORY.replace("memory.copy", "burn_in.tokens_per_second").replace("category: memory", "category: burn_in")
+    check = check.replace("each: accelerator", "each: cluster").replace("excludable: true, ", "")
+    verdict = score_run(made(check, nodes=2), baseline=made(check, nodes=4))
+    found = on(verdict, "cluster")
+    assert (found.result, found.detail) == ("pass", "not judged against the baseline: the baseline is of other nodes")
+    assert verdict.compared is not None
+    assert verdict.compared.baseline.changes == ("of the baseline's 4 nodes n02, n03 took no part",)
+
+
+def test_slurm_starts_a_recheck_where_the_words_say_so() -> None:
+    script = slurm_script(nodes=2, gpus_per_node=8, time="1", partition=None, run=("recheck", "--baseline", "a b"))
+    assert "-m hwlottery recheck --gpus-per-node 8 --baseline 'a b'" in script
 
 
 def test_figures_by_another_method_are_not_compared() -> None:
