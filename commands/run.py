@@ -136,7 +136,7 @@ TIERS = ("bare-root", "bare", "vm-root", "vm", "container-root", "container")
     "--only", multiple=True, metavar="PROBE", help="Run this probe alone, beside inventory; may be given several times."
 )
 @SIGN
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The run's seed.")
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="The run's seed.")
 @click.option("--dry-run", is_flag=True, help="Say what would run, for how long and for how much money; run nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict (or plan) as one JSON document on stdout.")
 @click.pass_context

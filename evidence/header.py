@@ -13,6 +13,10 @@ FORMAT = 3
 # 3: `baseline`: a copy of an earlier run's records may lie in baseline/. `keep`: a checkpoint is left behind.
 
 MOST_JOINS = 100
+# Far more than anybody rents, so that a few megabytes of header cannot ask for millions of findings.
+MOST_NODES = 8192
+MOST_RANKS = 256  # of a node
+MOST_FILESYSTEMS = 4 * MOST_NODES
 
 Tier = Literal["bare-root", "bare", "vm-root", "vm", "container-root", "container"]
 TIERS: tuple[Tier, ...] = ("bare-root", "bare", "vm-root", "vm", "container-root", "container")
@@ -31,7 +35,7 @@ class Promised(_Part, frozen=True, kw_only=True):
 
     node: Name
     device: Device
-    ranks: tuple[Name, ...]
+    ranks: Annotated[tuple[Name, ...], Meta(max_length=MOST_RANKS)]
 
 
 class Document(_Part, frozen=True, kw_only=True):
@@ -77,7 +81,7 @@ class Joined(_Part, frozen=True, kw_only=True):
     newcomers: tuple[Name, ...]
     partners: tuple[Name, ...] = ()
     replaces: dict[str, str] = {}
-    former: tuple[Promised, ...] = ()
+    former: Annotated[tuple[Promised, ...], Meta(max_length=MOST_NODES)] = ()
     again: bool = False
 
 
@@ -127,10 +131,10 @@ class RunHeader(_Part, frozen=True, kw_only=True):
     references: Document | None = None
     costs: Document | None = None
     run_flops: Annotated[float, Meta(gt=0, le=1e40)] | None = None
-    seed: int
+    seed: Annotated[int, Meta(ge=0, le=2**63 - 1)]
     launcher: Launcher
-    promised: tuple[Promised, ...]
-    filesystems: tuple[str, ...] = ()
+    promised: Annotated[tuple[Promised, ...], Meta(max_length=MOST_NODES)]
+    filesystems: Annotated[tuple[str, ...], Meta(max_length=MOST_FILESYSTEMS)] = ()
     declared_tier: Tier | None = None
     only: tuple[str, ...] = ()
     simulated: bool = False

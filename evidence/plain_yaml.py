@@ -28,7 +28,7 @@ def plain_text(file: Path) -> str:
     """The text of a plain file that a user names, who may name a link. Raises UnsafeYaml for what is none, cannot be
     read or is too long."""
     try:
-        real = Path(os.path.realpath(file))  # noqa: PTH  # Path.resolve raises RuntimeError where links go in a ring
+        real = Path(os.path.realpath(file))  # Path.resolve raises RuntimeError where links go in a ring
         return small_file(real, LARGEST).decode("utf-8")
     except NotPlain as error:
         raise UnsafeYaml(str(error)) from error

@@ -23,9 +23,12 @@ from .records import AnyRecord, Event, Fact, Measurement, NotMeasured, TrialPlan
 from .sequence import Problem, finish_problems, sequence_problems
 
 LONGEST_LINE = 4 * 2**20
-LARGEST_FILE = 4 * 2**30
+LARGEST_FILE = 2**30
 LARGEST_HEADER = 16 * 2**20
-MOST_RECORDS = 20_000_000
+MOST_RECORDS = 2_000_000  # of a file; 512 nodes of 8 accelerators have 400,000 measurements
+MOST_SAMPLES = 40_000_000  # of a run, whose short numbers in text grow to many times that in memory
+MOST_UNREADABLE = 10_000  # lines of a file
+DEEPEST_FOLDER = 8
 BASELINE = "baseline"  # the folder with what scoring needs of an earlier run
 FOLDERS = ("telemetry", "logs", BASELINE)
 
@@ -182,10 +185,15 @@ def _records(path: Path, name: str, problems: list[Problem]) -> Iterator[AnyReco
         problems.append(Problem(kind="missing", place=name, detail="the file is not there"))
         return
     if file.stat().st_size > LARGEST_FILE:
-        problems.append(Problem(kind="unreadable", place=name, detail=f"over {LARGEST_FILE >> 30} GiB: not read"))
+        problems.append(_too_large(name))
         return
     decoder = msgspec.json.Decoder(_TYPE_OF[name])
+    samples, before = 0, len(problems)
     for place, line in _lines(file, problems):
+        if len(problems) - before > MOST_UNREADABLE or samples > MOST_SAMPLES:
+            what = "unreadable lines" if samples <= MOST_SAMPLES else "samples"
+            problems.append(Problem(kind="unreadable", place=f"{name}:{place}", detail=f"too many {what}: ended here"))
+            return
         try:
             record: AnyRecord = decoder.decode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -194,7 +202,13 @@ def _records(path: Path, name: str, problems: list[Problem]) -> Iterator[AnyReco
         if record.number is None:
             problems.append(Problem(kind="unreadable", place=f"{name}:{place}", detail="no number"))
             continue
+        if type(record) is Measurement:
+            samples += len(record.samples or ())
         yield record
+
+
+def _too_large(name: str) -> Problem:
+    return Problem(kind="unreadable", place=_shown(name), detail=f"over {LARGEST_FILE >> 30} GiB: not read")
 
 
 def _lines(file: Path, problems: list[Problem]) -> Iterator[tuple[int, bytes]]:
@@ -238,6 +252,8 @@ def checksum_problems(path: Path) -> Iterator[Problem]:
             yield Problem(kind="foreign", place=_shown(name), detail="a link or special file: not followed")
         elif name not in listed:
             yield Problem(kind="foreign", place=_shown(name), detail="not listed in SHA256SUMS")
+        elif entry.stat().st_size > LARGEST_FILE:
+            yield _too_large(name)
         elif sha256_of(entry) != listed[name]:
             yield Problem(kind="checksum", place=_shown(name), detail="differs from its SHA-256")
 
@@ -251,7 +267,19 @@ def _entries(path: Path) -> Iterator[Path]:
         if folder.is_symlink():
             yield folder
         elif folder.is_dir():
-            yield from (entry for entry in folder.rglob("*") if entry.is_symlink() or not entry.is_dir())
+            yield from entries_below(folder)
+
+
+def entries_below(folder: Path) -> Iterator[Path]:
+    """What lies in a folder and its folders, links among it but not followed; a folder too deep stands for itself."""
+    left = [(folder, 1)]
+    while left:
+        place, depth = left.pop()
+        for entry in place.iterdir():
+            if entry.is_symlink() or not entry.is_dir() or depth >= DEEPEST_FOLDER:
+                yield entry
+            else:
+                left.append((entry, depth + 1))
 
 
 def _in_force(by_file: dict[str, list[AnyRecord]]) -> dict[str, list[AnyRecord]]:

@@ -3,12 +3,15 @@
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice, pairwise
 from typing import Literal
 
 from msgspec import Struct
 
 from .header import RunHeader
 from .records import AnyRecord, Event
+
+_SHOWN = 5
 
 
 class Problem(Struct, frozen=True, kw_only=True):
@@ -27,12 +30,20 @@ def sequence_problems(numbers: list[int]) -> Iterator[Problem]:
     seen = Counter(numbers)
     doubled = [number for number, times in seen.items() if times > 1]
     if doubled:
-        yield Problem(kind="duplicate", place="records", detail=f"{_several(doubled)} stand more than once")
-    lost = (
-        sorted(set(range(1, max(numbers, default=0) + 1)) - seen.keys()) if len(seen) != max(numbers, default=0) else []
-    )
+        yield Problem(
+            kind="duplicate",
+            place="records",
+            detail=f"{_told(len(doubled), sorted(doubled)[:_SHOWN])} stand more than once",
+        )
+    lost = max(seen, default=0) - len(seen)
     if lost:
-        yield Problem(kind="gap", place="records", detail=f"{_several(lost)} are missing")
+        yield Problem(kind="gap", place="records", detail=f"{_told(lost, _first_gaps(sorted(seen)))} are missing")
+
+
+def _first_gaps(numbers: Sequence[int]) -> list[int]:
+    """The first missing numbers. Never all of them: one record numbered a thousand billion would make as many."""
+    gaps = (range(low + 1, high) for low, high in pairwise([0, *numbers]))
+    return list(islice(chain.from_iterable(gaps), _SHOWN))
 
 
 def finish_problems(by_file: Mapping[str, Sequence[AnyRecord]], header: RunHeader) -> Iterator[Problem]:
@@ -60,6 +71,6 @@ def _miscounted(number: int, end: Event, numbers: Mapping[str, Sequence[int]]) -
         yield Problem(kind="count", place="events.jsonl", detail=f"run_finished counts {end.counts}, found {counts}")
 
 
-def _several(numbers: list[int]) -> str:
-    shown = ", ".join(str(number) for number in sorted(numbers)[:5])
-    return f"{len(numbers)} record numbers ({shown}{', …' if len(numbers) > 5 else ''})"
+def _told(count: int, first: Sequence[int]) -> str:
+    shown = ", ".join(str(number) for number in first)
+    return f"{count} record numbers ({shown}{', …' if count > len(first) else ''})"

@@ -14,7 +14,7 @@ import msgspec
 
 from .errors import RunError
 from .header import RunHeader
-from .reading import BASELINE, FOLDERS, RECORD_FILES, Run, read_header, read_run, sha256_of
+from .reading import BASELINE, FOLDERS, RECORD_FILES, Run, entries_below, read_header, read_run, sha256_of
 from .records import AnyRecord, Event, Fact, Measurement, NotMeasured, TrialPlan
 
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT
@@ -163,7 +163,7 @@ def write_checksums(path: Path) -> None:
 def evidence_files(path: Path) -> Iterator[Path]:
     """Each file that the checksums cover, in order: the records, run.json, telemetry, logs and a baseline's copy."""
     top = [path / name for name in ("run.json", *RECORD_FILES)]
-    below = [file for folder in FOLDERS for file in (path / folder).rglob("*")]
+    below = [entry for name in FOLDERS if (path / name).is_dir() for entry in entries_below(path / name)]
     yield from sorted(file for file in (*top, *below) if file.is_file() and not file.is_symlink())
 
 

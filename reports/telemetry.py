@@ -12,9 +12,13 @@ from .numbers import figure
 LARGEST_FILE = 32 * 2**20
 MOST_FILES = 65_536
 MOST_ROWS = 50_000_000  # 512 nodes x 8 GPUs x a day are 5.9 million of each quantity
+MOST_ROWS_OF_A_PART = 1_000_000  # some bytes of a file can stand for billions of like rows
+LARGEST_COLUMN = 64 * 2**20
+_LONGEST_WORD = 160
 _POOLED_AT_ONCE = 64
 _MOST_POINTS = 600
-_COLUMNS = ("subject", "quantity", "minute", "minimum", "mean", "maximum")
+_WORDS = ("subject", "quantity")
+_COLUMNS = (*_WORDS, "minute", "minimum", "mean", "maximum")
 # quantity as the sensors name it, its unit, its axis, what the title says
 _QUANTITIES = (
     ("temperature", "C", "temperature, °C", "Highest temperature under load"),
@@ -130,20 +134,49 @@ def _table(file: Path, room: int) -> Any:
     import pyarrow.parquet
 
     try:
-        content = pyarrow.parquet.ParquetFile(file)
-        if content.metadata.num_rows > room or not set(_COLUMNS) <= set(content.schema_arrow.names):
+        # As a dictionary: a long word that stands in each of a million rows is kept once.
+        content = pyarrow.parquet.ParquetFile(file, read_dictionary=list(_WORDS))
+        if not _can_be_read(content, room):
             return None
-        table = content.read(columns=list(_COLUMNS))
+        table = content.read(columns=list(_COLUMNS), use_threads=False)
         return pyarrow.table({name: _as_column(table[name], name) for name in _COLUMNS})
     except (pyarrow.ArrowException, OSError, ValueError, TypeError):
         return None
+
+
+def _can_be_read(content: Any, room: int) -> bool:
+    """Whether a part has the columns, of plain types, and no more in them than a few minutes of a node can be."""
+    from pyarrow import types
+
+    if content.metadata.num_rows > min(room, MOST_ROWS_OF_A_PART):
+        return False
+    kinds = {field.name: field.type for field in content.schema_arrow}
+    number = (types.is_floating, types.is_integer, types.is_timestamp)
+    plain = all(name in kinds and any(of(kinds[name]) for of in number) for name in _COLUMNS if name not in _WORDS)
+    return (
+        plain
+        and all(name in kinds and types.is_dictionary(kinds[name]) for name in _WORDS)
+        and _size(content) <= LARGEST_COLUMN
+    )
+
+
+def _size(content: Any) -> int:
+    """Bytes of the largest column, when unpacked."""
+    groups = [content.metadata.row_group(index) for index in range(content.metadata.num_row_groups)]
+    sizes = [
+        [group.column(index).total_uncompressed_size for group in groups]
+        for index in range(content.metadata.num_columns)
+    ]
+    return max((sum(column) for column in sizes), default=0)
 
 
 def _as_column(column: Any, name: str) -> Any:
     import pyarrow
     import pyarrow.compute
 
-    if name in ("subject", "quantity"):
+    if name in _WORDS:
+        if any(len(word or "") > _LONGEST_WORD for chunk in column.chunks for word in chunk.dictionary.to_pylist()):
+            raise ValueError("no name is so long")
         return column.cast(pyarrow.string())
     if pyarrow.types.is_timestamp(column.type):
         seconds = column.cast(pyarrow.timestamp("us", tz=column.type.tz)).cast(pyarrow.int64())

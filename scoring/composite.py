@@ -14,15 +14,15 @@ Shares = dict[str, list[tuple[str, float | None]]]
 def index(checks: Sequence[Check], shares: Shares, excluded: Collection[str]) -> float | None:
     """Weighted geometric mean of the shares of the reference, each capped at 1, times 100.
 
-    A check's share is the median over its subjects, without those of nodes that would be taken out. None unless every
-    weighted check was measured on every subject: a cluster that hides a figure must not look better than one that
-    shows it.
+    A check's share is the median over all its subjects, also of nodes that would be taken out: else a value could be
+    made worse until its node is, and the index rise. None unless every weighted check was measured on every subject
+    that remains: a cluster that hides a figure must not look better than one that shows it.
     """
     logs: list[tuple[float, float]] = []
     for check in checks:
         if check.weight > 0:
             kept = shares.get(check.check, [])
-            found = [share for subject, share in kept if not excluded or not _among(subject, excluded)]
+            found = [share for subject, share in kept if share is not None or not _among(subject, excluded)]
             numbers = [share for share in found if share is not None]
             if not numbers or len(numbers) < len(found):
                 return None

@@ -1,5 +1,7 @@
 """Scoring a run: evidence and policy in, verdict out. No clock, no randomness: same evidence, same bytes."""
 
+from itertools import islice
+
 import msgspec
 
 from ..evidence import Run
@@ -14,12 +16,14 @@ from .happenings import Happenings
 from .joined import measured_when, standing
 from .judging import Judge
 from .policy import Policy, policy_from_text
+from .policy_text import PolicyError
 from .reliability import observed_seconds, reliability
 from .sentences import caveats, confidence, not_judged, reasons, sentence
 from .values import Values
 from .verdict import PolicyName, Verdict, VerdictWord
 
 SIGNABLE_WORDS = ("GO", "CONDITIONAL")
+MOST_FINDINGS = 2_000_000  # a policy of 500 checks and a promise of 8,192 nodes could make a billion
 
 
 def score_run(run: Run, policy: Policy | None = None, baseline: Run | None = None) -> Verdict:
@@ -37,7 +41,10 @@ def _judge(run: Run, policy: Policy | None, baseline: Run | None) -> Verdict:
     figures = _figures(stands)
     earlier = baseline if baseline is not None else run.baseline
     judge = Judge(figures, Happenings(stands, whole=run), _figures(standing(earlier)) if earlier else None)
-    findings = tuple(with_advice(finding, check) for check in policy.checks for finding in judge.findings(check))
+    every = (with_advice(finding, check) for check in policy.checks for finding in judge.findings(check))
+    findings = tuple(islice(every, MOST_FINDINGS + 1))
+    if len(findings) > MOST_FINDINGS:
+        raise PolicyError(f"policy {policy.name} asks over {MOST_FINDINGS:,} things of these nodes: not judged")
     decision = decide(findings, run.header, policy.exclude_at_most, to_sign=policy.signable)
     covered, failures = coverage(findings), reliability(run)
     return Verdict(
