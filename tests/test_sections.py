@@ -231,8 +231,11 @@ def test_a_promised_time_between_failures_is_a_line_in_the_chart_of_failures() -
     assert ">promised " in part.chart.svg
 
 
-def test_no_rate_is_drawn_where_no_time_was_observed(tmp_path: Path) -> None:
-    header, _ = make_run(nodes=2, accelerators=1)
+def test_no_rate_is_drawn_where_no_time_or_hardly_any_was_observed() -> None:
+    header, records = make_run(nodes=2, accelerators=1, hours=0.1)
+    short = score_run(as_run(header, records))
+    assert short.reliability.node_days > 0
+    assert failures_part(short) is None
     assert failures_part(score_run(as_run(header, []))) is None
 
 

@@ -13,9 +13,9 @@ _OURS = "this run, 95 %"
 
 
 def failures(verdict: Verdict) -> Part | None:
-    """The failure rate with its exact bounds; None where no time was observed."""
+    """The failure rate with its exact bounds; None where no time was observed, or too short a time to say anything."""
     seen = verdict.reliability
-    if not seen.rate_high or seen.node_days <= 0:
+    if not seen.rate_high or seen.node_days <= 0 or (not seen.failures and seen.rate_high > 1):
         return None
     title = _title(seen)
     promised = _promised(verdict)

@@ -60,9 +60,12 @@ def _scale(clock: _Clock | None, length: int) -> tuple[str, float]:
     """The axis in words, and what a step is on it."""
     if clock is None:
         return "step", 1.0
-    if clock.step * length > 2 * 3600:
+    seconds = clock.step * length
+    if seconds > 2 * 3600:
         return "hours since the burn-in began", clock.step / 3600
-    return "minutes since the burn-in began", clock.step / 60
+    if seconds > 300:
+        return "minutes since the burn-in began", clock.step / 60
+    return "seconds since the burn-in began", clock.step
 
 
 def _happened(measured: Measured, clock: _Clock, length: int) -> list[Happened]:
