@@ -153,3 +153,34 @@ def test_several_tasks_of_one_node_are_one_node():
 def test_a_task_on_a_node_that_is_not_of_its_step_is_refused():
     with pytest.raises(RunError, match="n9"):
         in_slurm_step({**STEP, "SLURMD_NODENAME": "n9"})
+
+
+class TestRecheckInTheLab:
+    """A part of the cluster, as a job that Slurm gives to whoever is idle."""
+
+    pytestmark = in_lab
+
+    def test_a_recheck_of_a_part_is_held_against_the_run_of_all(self, lab, slurm, whole_run):
+        baseline, said = whole_run
+        out, policy = lab.folder / "recheck", lab.folder / "beside.yaml"
+        policy.write_text(
+            "name: beside\nsignable: false\nchecks:\n"
+            "  - {check: whole, rule: evidence.complete, each: cluster, category: evidence}\n"
+            "  - {check: a, metric: matmul.tflops, where: {phase: sustained}, each: accelerator, category: compute,\n"
+            "     layers: {baseline: {warn: 0.02, fail: 0.01}}}\n"
+        )
+        words = ["--baseline", baseline, "--policy", policy, "--out", out]
+        printed = subprocess.run(
+            [sys.executable, "-m", "hwlottery", "launch", "slurm", "--nodes", "2", "--time", "5", "--", "recheck",
+             *map(str, words)],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        said = submitted(lab, slurm, printed.stdout)
+        assert out.exists(), said
+        run = read_run(out)
+        assert run.problems == [], said
+        assert len(run.header.promised) == 2
+        compared = json.loads((out / "verdict.json").read_text())["compared"]
+        assert compared["baseline"]["run_id"] == read_run(baseline).header.run_id
+        assert compared["figures"] == 4, said
+        assert any("took no part" in change for change in compared["baseline"]["changes"]), compared
