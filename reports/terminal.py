@@ -11,6 +11,7 @@ from .change import beside_baseline
 from .findings import Row, rows
 from .first_screen import WORDS, CategoryState, categories, figures, tally
 from .measured import Measured
+from .money import cost_of_the_test, training_run
 from .numbers import NOTHING
 from .plain_text import printable
 from .rental import rented, when
@@ -37,6 +38,12 @@ def show(verdict: Verdict, run: Run, console: Console) -> None:
     _headline(verdict, console)
     _say(console, " · ".join(part for part in (rented(run), when(run)) if part), "dim")
     _four(run, measured, verdict, console)
+    for told in (
+        training_run(verdict.economics) if verdict.economics.run_flops else "",
+        cost_of_the_test(verdict.economics),
+    ):
+        if told:
+            _say(console, told)
     console.print(_category_line(categories(verdict)))
     _findings(measured, verdict, console)
     for line in beside_baseline(verdict):

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from generated_runs import as_run, make_run, write_run
 
 from hwlottery.cli import cli
-from hwlottery.evidence import AnyRecord, Document, Measurement, NotMeasured
+from hwlottery.evidence import AnyRecord, Document, Measurement, NotMeasured, RunHeader
 from hwlottery.scoring import load_policy, policy_from_text, score_run, verdict_json
 from hwlottery.scoring.derived import Figures
 from hwlottery.scoring.economics import economics
@@ -252,6 +252,32 @@ def test_score_takes_flops_and_costs_and_leaves_the_verdict_of_the_run_alone(run
     assert found["run_s"]["low"] < found["run_s"]["value"] < found["run_s"]["high"]
     assert [way["assumed"] for way in found["replacements"]] == [False, True, False]
     assert not (run / "verdict.json").exists()
+
+
+def test_the_terminal_says_what_a_training_run_takes_and_what_the_test_cost(run: Path) -> None:
+    told = " ".join(answer("score", run, "--run-flops", "1e24").output.split())
+    assert "A training run of 1e+24 FLOPs takes" in told
+    assert "and costs $ " in told
+    assert "The test itself took" in told
+    assert "A training run" not in answer("score", run).output
+
+
+def test_flops_and_costs_are_recorded_before_a_run_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    costs = tmp_path / "costs.yaml"
+    costs.write_text("spare: cold\n")
+    seen: list[RunHeader] = []
+
+    def stop(path: Path, header: RunHeader) -> None:
+        seen.append(header)
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr("hwlottery.runner.run.RunWriter.create", stop)
+    result = answer("run", "--run-flops", "3e24", "--costs", costs, "--out", tmp_path / "run")
+    assert result.exit_code == 6
+    (header,) = seen
+    assert header.run_flops == 3e24
+    assert header.costs is not None
+    assert header.costs.text == "spare: cold\n"
 
 
 @pytest.mark.parametrize("flops", ["0", "-1e24", "nan", "1e99", "many"])

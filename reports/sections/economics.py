@@ -6,7 +6,8 @@ from ...scoring.verdict import Economics, Interval, Verdict
 from ..calculator import calculator
 from ..layout import Cell, Column, Section, Table, number, text
 from ..measured import Measured
-from ..numbers import NOTHING, dollars, figure, long_time, percent, significant
+from ..money import cost_of_the_test, training_run
+from ..numbers import NOTHING, dollars, long_time, percent, significant
 from ..plain_text import printable
 
 _MOST_COSTS = 50
@@ -35,41 +36,12 @@ def economics(_measured: Measured, verdict: Verdict) -> Section:
 
 
 def _answer(money: Economics) -> str:
-    told = [_run(money), _test(money)]
+    told = [training_run(money), cost_of_the_test(money)]
     if money.goodput is None:
         told.insert(0, "Not measured: what the rental gives for its money needs a save of a checkpoint.")
     if money.missing:
         told.append(f"Missing: {printable('; '.join(money.missing), 600)}.")
     return " ".join(part for part in told if part).replace("$ ", "$\N{NO-BREAK SPACE}")
-
-
-def _run(money: Economics) -> str:
-    """The stated training run in a sentence, or how to state one."""
-    if money.run_flops is None:
-        return "Give --run-flops to report or score for the time and cost of a training run."
-    work = f"A training run of {money.run_flops:.3g} FLOPs"
-    if money.run_s is None or money.run_s.value is None:
-        return f"{work} cannot be told: it needs a burn-in on every accelerator and a measured save."
-    took = f"takes {_of_time(money.run_s)}"
-    cost = f" and costs {_of_money(money.run_usd)}" if money.run_usd else ""
-    return f"{work} {took}{cost}."
-
-
-def _test(money: Economics) -> str:
-    if money.test_node_hours is None:
-        return ""
-    paid = f", {dollars(money.test_usd)} of rent" if money.test_usd is not None else ""
-    return f"The test itself took {figure(money.test_node_hours)} node-hours{paid}."
-
-
-def _of_time(shown: Interval) -> str:
-    ends = "" if shown.low is None or shown.high is None else f" [{long_time(shown.low)} to {long_time(shown.high)}]"
-    return f"{NOTHING if shown.value is None else long_time(shown.value)}{ends}"
-
-
-def _of_money(shown: Interval) -> str:
-    ends = "" if shown.low is None or shown.high is None else f" [{dollars(shown.low)} to {dollars(shown.high)}]"
-    return f"{NOTHING if shown.value is None else dollars(shown.value)}{ends}"
 
 
 def _figures(money: Economics) -> Table | None:
