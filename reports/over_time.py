@@ -41,8 +41,10 @@ def _of_cluster(cluster: ClusterHistory, history: History) -> Iterator[str]:
     yield from (f"  {_lemon(lemon)}" for lemon in cluster.lemons[:MOST_LINES])
     yield f"  {_rates(cluster)}"
     yield f"  {_ledger(cluster)}"
-    for series in cluster.series:
-        yield f"  {_series(series)}"
+    moved = [series for series in cluster.series if len({point.value for point in series.points}) > 1]
+    yield from (f"  {_series(series)}" for series in moved)
+    if len(moved) < len(cluster.series):
+        yield f"  {counted(len(cluster.series) - len(moved), 'metric')} had the same value in every run (--json)."
 
 
 def _coverage(cluster: ClusterHistory, history: History) -> Iterator[str]:

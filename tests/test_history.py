@@ -203,6 +203,8 @@ def test_the_node_that_was_returned_is_named_when_it_is_back(weeks: Path) -> Non
     assert sorted(one["path"] for one in told["skipped"]) == ["empty", "hostile"]
     assert "Keeps failing: n03 (was n01)" in result.stderr
     assert "\x1b" not in result.stderr
+    assert "matmul.mismatches" not in result.stderr, "what is always 0 is counted, not drawn"
+    assert "had the same value in every run" in result.stderr
 
 
 def test_what_is_too_long_ago_is_not_covered_and_quiet_prints_nothing(weeks: Path) -> None:
