@@ -4,17 +4,8 @@ from markupsafe import Markup
 
 from ..scoring.comparison_model import Comparison
 from .comparison_chart import charts
-from .comparison_words import (
-    alike_in,
-    contrasts_table,
-    differences_table,
-    figures_table,
-    headline,
-    method,
-    name_of,
-    ranking_table,
-    runs_table,
-)
+from .comparison_tables import contrasts_table, differences_table, figures_table, ranking_table, runs_table
+from .comparison_words import alike_in, headline, method, name_of
 from .page import asset, content_policy, environment
 
 

@@ -202,10 +202,11 @@ def _alike(group: Sequence[int], apart_by: dict[Ends, Apart]) -> list[tuple[int,
 
 def _entrant(letter: str, side: Side) -> Entrant:
     header, verdict = side.run.header, side.verdict
+    name = "cpu" if header.device == "cpu" else side.most("accelerator.name")
     marks = (*verdict.caveats, *((f"Not compared: {side.barred}.",) if side.barred else ()))
     return Entrant(
         letter=letter, run_id=header.run_id, provider=header.provider or "", cluster=header.cluster or "",
-        nodes=len(header.promised), accelerators=side.accelerators, accelerator=side.most("accelerator.name"),
+        nodes=len(header.promised), accelerators=side.accelerators, accelerator=name,
         started=side.run.started, price_per_gpu_hour=header.price_per_gpu_hour, verdict=verdict.verdict,
         signable=verdict.signable, excluded=verdict.exclude, marks=marks, delivery=side.delivery,
     )  # fmt: skip
