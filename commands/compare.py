@@ -48,8 +48,8 @@ def compare(
         from ..scoring.comparison import compare as put_side_by_side
         from ..scoring.comparison_model import comparison_json
 
-        runs = [with_given(read_run(path), Given(references=references)) for path in paths]
-        found = put_side_by_side(runs, [*_history(history, {path.resolve() for path in paths})] if history else ())
+        runs = (with_given(read_run(path), Given(references=references)) for path in paths)
+        found = put_side_by_side(runs, _history(history, {path.resolve() for path in paths}) if history else ())
         shown = console(as_json)
         show_comparison(found, shown)
         if output is not None:

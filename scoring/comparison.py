@@ -1,8 +1,8 @@
 """Runs put side by side: what is comparable, what differs and by how much, and what cannot be told apart."""
 
 import math
-from collections.abc import Iterator, Sequence
-from itertools import combinations
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations, islice
 from typing import Literal
 
 from ..evidence import Run, metric
@@ -23,19 +23,25 @@ LETTERS = "ABCDEFGHIJ"
 Ends = tuple[int, int]
 
 
-def compare(runs: Sequence[Run], history: Sequence[Run] = ()) -> Comparison:
+def compare(runs: Iterable[Run], history: Iterable[Run] = ()) -> Comparison:
     """Put two to ten runs side by side; `history` are further runs of the same clusters, for the variance from run to
-    run. Raises ComparisonError where there are too few, too many, or one twice."""
-    _refuse_odd(runs)
+    run. One run is held at a time. Raises ComparisonError where there are too few, too many, or one twice."""
     with collector_paused():
-        sides = [side_of(run) for run in runs]
-        named = {run.header.run_id for run in runs}
-        earlier = [side_of(run) for run in history if run.header.run_id not in named]
-    return compare_sides(sides, earlier)
+        sides = [side_of(run) for run in islice(runs, MOST_RUNS + 1)]
+    _refuse_odd(sides)
+    named = {side.header.run_id for side in sides}
+    earlier: list[Side] = []
+    left_out: list[str] = []
+    for run in history:
+        try:
+            earlier += [side_of(run)] if run.header.run_id not in named else []
+        except ComparisonError as error:
+            left_out.append(f"Left out of the history: {error}")
+    return compare_sides(sides, earlier, left_out)
 
 
-def compare_sides(sides: Sequence[Side], earlier: Sequence[Side] = ()) -> Comparison:
-    """The same with runs that were judged before."""
+def compare_sides(sides: Sequence[Side], earlier: Sequence[Side] = (), notes: Sequence[str] = ()) -> Comparison:
+    """The same with runs that were judged before; `notes` are to be told beside."""
     settings = {what.key: _shared(what, sides) for what in EVERYTHING}
     ends = {what.key: list(_ends(what, settings[what.key], sides)) for what in EVERYTHING}
     count = sum(map(len, ends.values()))
@@ -49,18 +55,20 @@ def compare_sides(sides: Sequence[Side], earlier: Sequence[Side] = ()) -> Compar
     return Comparison(
         runs=entrants, differences=differences(sides, settings), metrics=found, comparisons=count,
         ranking=ranked(entrants, found, {what.key: [_why_not(side, what) for side in sides] for what in EVERYTHING}),
-        history=len(earlier), notes=tuple(_notes(found)),
+        history=len(earlier), notes=(*notes, *_notes(found)),
     )  # fmt: skip
 
 
-def _refuse_odd(runs: Sequence[Run]) -> None:
-    if not 2 <= len(runs) <= MOST_RUNS:
-        raise ComparisonError(f"{counted(len(runs), 'run')}: two to {MOST_RUNS} can be compared")
-    seen: dict[str, Run] = {}
-    for run in runs:
-        other = seen.setdefault(run.header.run_id, run)
-        if other is not run:
-            raise ComparisonError(f"{run.path} and {other.path} are the same run, {run.header.run_id[:80]}")
+def _refuse_odd(sides: Sequence[Side]) -> None:
+    if len(sides) < 2:
+        raise ComparisonError(f"{counted(len(sides), 'run')}: two to {MOST_RUNS} can be compared")
+    if len(sides) > MOST_RUNS:
+        raise ComparisonError(f"over {MOST_RUNS} runs: two to {MOST_RUNS} can be compared")
+    seen: dict[str, Side] = {}
+    for side in sides:
+        other = seen.setdefault(side.header.run_id, side)
+        if other is not side:
+            raise ComparisonError(f"{side.path} and {other.path} are the same run, {side.header.run_id[:80]}")
 
 
 def _shared(what: Compared, sides: Sequence[Side]) -> ParamsKey | None:
@@ -201,13 +209,13 @@ def _alike(group: Sequence[int], apart_by: dict[Ends, Apart]) -> list[tuple[int,
 
 
 def _entrant(letter: str, side: Side) -> Entrant:
-    header, verdict = side.run.header, side.verdict
+    header, verdict = side.header, side.verdict
     name = "cpu" if header.device == "cpu" else side.most("accelerator.name")
     marks = (*verdict.caveats, *((f"Not compared: {side.barred}.",) if side.barred else ()))
     return Entrant(
         letter=letter, run_id=header.run_id, provider=header.provider or "", cluster=header.cluster or "",
         nodes=len(header.promised), accelerators=side.accelerators, accelerator=name,
-        started=side.run.started, price_per_gpu_hour=header.price_per_gpu_hour, verdict=verdict.verdict,
+        started=side.started, price_per_gpu_hour=header.price_per_gpu_hour, verdict=verdict.verdict,
         signable=verdict.signable, excluded=verdict.exclude, marks=marks, delivery=side.delivery,
     )  # fmt: skip
 

@@ -16,18 +16,12 @@ def clusters(sides: Sequence[Side]) -> list[int]:
 
 
 def _same(one: Side, other: Side) -> bool:
-    first, second = _hardware(one), _hardware(other)
+    first, second = one.machines, other.machines
     if first and second:
         return 2 * len(first & second) >= min(len(first), len(second))
-    names = [(side.run.header.provider, side.run.header.cluster) for side in (one, other)]
+    names = [(side.header.provider, side.header.cluster) for side in (one, other)]
     named = all(names[0]) and names[0] == names[1]
     return named and one.most("accelerator.name") == other.most("accelerator.name")
-
-
-def _hardware(side: Side) -> set[str]:
-    """The identity of the hardware behind each node: by its facts, else by run.json."""
-    facts = {str(fact.value) for fact in side.run.facts if fact.key == "hardware.identity"}
-    return facts or {identity for segment in side.run.header.segments for identity in segment.hardware.values()}
 
 
 def repeated(

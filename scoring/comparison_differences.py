@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
 
+from ..evidence import TIERS
 from .comparison_figures import Compared, Lacking
 from .comparison_sides import EVERYTHING, Effect, Side
 from .values import ParamsKey
@@ -65,28 +66,27 @@ def _power(side: Side) -> str:
 
 
 def _storage(side: Side) -> str:
-    shared = {"/" not in name.partition("fs:")[0] for name in side.run.header.filesystems}
+    shared = {"/" not in name.partition("fs:")[0] for name in side.header.filesystems}
     words = {frozenset({True}): "a shared filesystem", frozenset({False}): "each node's own disk"}
     return words.get(frozenset(shared), "both" if shared else "none")
 
 
 def _tiers(side: Side) -> str:
-    tiers = {tier for node in side.run.header.promised for tier in side.figures.facts.tiers(node.node)}
-    return several(sorted(tiers), 3) if len(tiers) < 6 else "not recorded"
+    return several(side.tiers, 3) if len(side.tiers) < len(TIERS) else "not recorded"
 
 
 def _ranks(side: Side) -> str:
-    return several([str(count) for count in sorted({len(node.ranks) for node in side.run.header.promised})], 3)
+    return several([str(count) for count in sorted({len(node.ranks) for node in side.header.promised})], 3)
 
 
 ASPECTS: tuple[Aspect, ...] = (
     Aspect(
         name="record", effect="forbids", why="a simulation measures nothing",
-        read=lambda side: "simulated" if side.run.header.simulated else "measured",
+        read=lambda side: "simulated" if side.header.simulated else "measured",
     ),
     Aspect(
         name="device", effect="forbids", why="CPUs and GPUs are no like for like",
-        read=lambda side: "GPUs" if side.run.header.device == "cuda" else "CPUs",
+        read=lambda side: "GPUs" if side.header.device == "cuda" else "CPUs",
     ),
     Aspect(
         name="accelerator", effect="forbids", of=_OF_ONE_KIND, read=_kind,
@@ -101,7 +101,7 @@ ASPECTS: tuple[Aspect, ...] = (
         why="set by the provider, and part of what is paid for",
     ),
     Aspect(name="nodes", effect="may explain", of=_keys("training"), why="more nodes wait for each other more",
-           read=lambda side: str(len(side.run.header.promised))),
+           read=lambda side: str(len(side.header.promised))),
     Aspect(name="accelerators a node", effect="may explain", of=_keys("training", "fabric", "storage"), read=_ranks,
            why="they share links, NICs and storage"),
     Aspect(name="torch", effect="may explain", of=_SPEED | _keys("storage"), read=_software("torch"), why=_STACK),
@@ -110,21 +110,21 @@ ASPECTS: tuple[Aspect, ...] = (
     Aspect(name="driver", effect="may explain", of=_keys("compute", "memory", "fabric", "training"),
            read=_software("driver"), why="the provider's, most often: ask for the newer one"),
     Aspect(name="further costs", effect="may explain", of=frozenset({"money"}), why="paid beside the accelerators",
-           read=lambda side: f"as in {own.name}" if (own := side.run.header.costs) else "none given"),
+           read=lambda side: f"as in {own.name}" if (own := side.header.costs) else "none given"),
     Aspect(name="profile", effect="noted", why="other durations and sample sizes; settings are compared one by one",
-           read=lambda side: f"{side.run.header.profile.name} {side.run.header.profile.sha256[:8]}"),
+           read=lambda side: f"{side.header.profile.name} {side.header.profile.sha256[:8]}"),
     Aspect(name="policy", effect="noted", why="the verdicts were reached by different demands",
            read=lambda side: f"{side.verdict.policy.name} {side.verdict.policy.sha256[:8]}"),
     Aspect(name="access tier", effect="noted", why="where less can be seen, less can be found", read=_tiers),
     Aspect(name="hwlottery", effect="noted", why="its methods are compared probe by probe",
-           read=lambda side: side.run.header.segments[-1].hwlottery if side.run.header.segments else "not recorded"),
+           read=lambda side: side.header.segments[-1].hwlottery if side.header.segments else "not recorded"),
 )  # fmt: skip
 
 
 def method_of(side: Side, what: Compared) -> str:
     """The versions of the method by which a figure was measured."""
-    methods = {plan.method for plan in side.run.plans if plan.probe == what.probe}
-    return several(sorted(methods), 3) if methods else "not run"
+    methods = side.methods.get(what.probe)
+    return several(methods, 3) if methods else "not run"
 
 
 def like(side: Side, what: Compared) -> tuple[str, ...]:
@@ -185,7 +185,7 @@ def _words(key: ParamsKey, keys: Sequence[ParamsKey]) -> str:
 
 
 def _of_dates(sides: Sequence[Side]) -> Iterator[Difference]:
-    starts = [side.run.started for side in sides]
+    starts = [side.started for side in sides]
     known = [start for start in starts if start is not None]
     if len(known) > 1 and (max(known) - min(known)).days >= _MONTHS_APART:
         values = tuple(f"{start:%Y-%m-%d}" if start else "unknown" for start in starts)

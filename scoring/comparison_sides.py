@@ -2,13 +2,15 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime
 from math import log
+from pathlib import Path
 from typing import Literal
 
 import msgspec
 from msgspec import Struct
 
-from ..evidence import HwlotteryError, Run
+from ..evidence import HwlotteryError, Run, RunHeader
 from .comparison_figures import COMPARED, Compared, Figure, Lacking, Settings, figures_of
 from .delivery import Delivery, judged_delivery
 from .derived import Figures
@@ -49,11 +51,19 @@ class ComparisonError(HwlotteryError):
 
 
 class Side(Struct, frozen=True, kw_only=True):
-    """A run to be compared. `barred` says why nothing of it may be: its records are not whole."""
+    """What a comparison needs of a run; not its records, which may be gigabytes.
 
-    run: Run
+    `methods` are the versions of each probe, `machines` the identities of the nodes' hardware. The verdict is without
+    its findings. `barred` says why nothing may be compared: records are not whole.
+    """
+
+    path: Path
+    header: RunHeader
+    started: datetime | None
     verdict: Verdict
-    figures: Figures
+    methods: dict[str, tuple[str, ...]]
+    tiers: tuple[str, ...]
+    machines: frozenset[str]
     settings: dict[str, Settings | Lacking]
     facts: dict[str, str]
     delivery: Delivery | None = None
@@ -62,7 +72,7 @@ class Side(Struct, frozen=True, kw_only=True):
     @property
     def accelerators(self) -> int:
         """How many accelerators were promised."""
-        return sum(len(node.ranks) for node in self.run.header.promised)
+        return sum(len(node.ranks) for node in self.header.promised)
 
     def most(self, key: str) -> str:
         """The value that a fact has on most subjects, and how many others there are; "not recorded" without any."""
@@ -83,11 +93,28 @@ def side_of(run: Run) -> Side:
     settings = {what.key: figures_of(what, figures, out) for what in COMPARED}
     useful, money = _from_training(run, figures, out, settings["training"])
     return Side(
-        run=run, verdict=verdict, figures=figures,
-        settings={**settings, "useful": useful, "money": money}, facts=_facts(run),
-        delivery=delivery,
+        path=run.path, header=run.header, started=run.started, verdict=msgspec.structs.replace(verdict, findings=()),
+        methods=_methods(run), tiers=_tiers(run, figures), machines=_machines(run),
+        settings={**settings, "useful": useful, "money": money}, facts=_facts(run), delivery=delivery,
         barred=_barred(run, verdict),
     )  # fmt: skip
+
+
+def _methods(run: Run) -> dict[str, tuple[str, ...]]:
+    found: dict[str, set[str]] = {}
+    for plan in run.plans:
+        found.setdefault(plan.probe, set()).add(plan.method)
+    return {probe: tuple(sorted(methods)) for probe, methods in found.items()}
+
+
+def _tiers(run: Run, figures: Figures) -> tuple[str, ...]:
+    return tuple(sorted({tier for node in run.header.promised for tier in figures.facts.tiers(node.node)}))
+
+
+def _machines(run: Run) -> frozenset[str]:
+    """By its facts, else by run.json."""
+    facts = frozenset(str(fact.value) for fact in run.facts if fact.key == "hardware.identity")
+    return facts or frozenset(each for segment in run.header.segments for each in segment.hardware.values())
 
 
 def _left_out(verdict: Verdict) -> tuple[str, ...]:
