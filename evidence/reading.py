@@ -149,7 +149,10 @@ def _baseline_of(path: Path, header: RunHeader, problems: list[Problem]) -> Run 
     # Telemetry, logs and a baseline of its own were not copied: its sums name them all the same.
     left_out = tuple(f"{name}/" for name in FOLDERS)
     whole = [one for one in found.problems if one.kind != "missing" or not one.place.startswith(left_out)]
-    if (found.header.run_id, sha256_of(folder / "SHA256SUMS")) != (header.baseline.run_id, header.baseline.sha256):
+    if not whole and (found.header.run_id, sha256_of(folder / "SHA256SUMS")) != (
+        header.baseline.run_id,
+        header.baseline.sha256,
+    ):
         whole.append(Problem(kind="checksum", place="SHA256SUMS", detail="another run than run.json names"))
     problems += [msgspec.structs.replace(problem, place=f"{BASELINE}/{problem.place}") for problem in whole]
     return None if whole else found
