@@ -42,7 +42,8 @@ def goodput(save_s: float, mtbf_s: float, recovery_s: float, interval_s: float |
         return 1.0 if interval_s is None else interval_s / (interval_s + save_s)
     tau = daly_interval_s(save_s, mtbf_s) if interval_s is None else interval_s
     try:
-        return tau / (mtbf_s * math.exp(recovery_s / mtbf_s) * math.expm1((tau + save_s) / mtbf_s))
+        share = tau / (mtbf_s * math.exp(recovery_s / mtbf_s) * math.expm1((tau + save_s) / mtbf_s))
+        return min(1.0, share)  # rounding may end above, where nearly nothing fails
     except OverflowError:
         return 0.0
 
