@@ -13,29 +13,37 @@ Each = Literal["node", "pair", "cluster"]
 FILE = "between_runs.yaml"
 
 
-class RunSpread(Strict):
-    """One standard deviation of a metric's figure from run to run, as a share; `each` where its subject matters."""
+class Spread(Strict):
+    """One standard deviation of a figure from run to run, as a share."""
 
-    metric: Text
-    each: Each | None = None
     spread: Annotated[Positive, Field(lt=1)]
     source: Text
     note: str = ""
 
 
+class RunSpread(Spread):
+    """That of a metric's figure; `each` where its subject matters."""
+
+    metric: Text
+    each: Each | None = None
+
+
 class RunSpreads(Strict):
-    """All of them; `weight` is how many repetitions of a run a default counts for beside history."""
+    """All of them; `weight` is how many repetitions of a run a default counts for beside history. `on_cpus` is that of
+    any figure measured on CPUs."""
 
     weight: Positive
     sources: dict[str, Source]
+    on_cpus: Spread
     defaults: tuple[RunSpread, ...]
 
     @model_validator(mode="after")
     def _every_name_is_known(self) -> "RunSpreads":
-        for one in self.defaults:
-            metric(one.metric)
+        for default in self.defaults:
+            metric(default.metric)
+        for one in (self.on_cpus, *self.defaults):
             if one.source not in self.sources:
-                raise ValueError(f"{one.metric}: source {one.source!r} is not listed under sources")
+                raise ValueError(f"source {one.source!r} is not listed under sources")
         return self
 
     def of(self, name: str, each: str) -> RunSpread:

@@ -106,7 +106,8 @@ def _compared(  # noqa: PLR0917  # a figure with all that it is compared by
 ) -> MetricCompared:
     """One figure over the first `count` of `everyone`; the rest is history."""
     figures = [_figure(side, what, key) for side in everyone]
-    between = _Between(what, figures, [like(side, what) for side in everyone], same)
+    on_cpus = any(everyone[place].header.device == "cpu" for both in ends for place in both)
+    between = _Between(what, figures, [like(side, what) for side in everyone], same, on_cpus=on_cpus)
     described, unit = metric(what.metric), _unit(what)
     better: Literal["higher", "lower"] = "lower" if what.key == "money" or described.better == "lower" else "higher"
     apart_by = {
@@ -132,10 +133,17 @@ class _Between:
     """The variance of one figure from run to run, by the stated default and by runs of a cluster that was run again."""
 
     def __init__(
-        self, what: Compared, figures: Sequence[Figure | None], kinds: Sequence[tuple[str, ...]], same: Sequence[int]
+        self,
+        what: Compared,
+        figures: Sequence[Figure | None],
+        kinds: Sequence[tuple[str, ...]],
+        same: Sequence[int],
+        *,
+        on_cpus: bool,
     ) -> None:
         self._spreads = run_spreads()
-        self._default = self._spreads.of(what.metric, "accelerator" if what.category == "training" else what.each)
+        each = "accelerator" if what.category == "training" else what.each
+        self._default = self._spreads.on_cpus if on_cpus else self._spreads.of(what.metric, each)
         self._logs = {place: math.log(one.value) for place, one in enumerate(figures) if one is not None}
         self._same, self._kinds = same, kinds
 

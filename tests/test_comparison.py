@@ -261,7 +261,9 @@ def test_nothing_is_comparable_with_a_simulation_or_with_cpus(alike, device_of):
 def test_runs_on_cpus_are_compared_with_each_other_and_marked():
     runs = [compared_run(cluster(seed, nodes=1), device="cpu", policy="smoke") for seed in (1, 2)]
     found = compare(runs)
-    assert figure_of(found, "training").compared
+    training = figure_of(found, "training")
+    assert training.compared
+    assert training.spread == 0.4, "shared machines vary by far more than accelerators do"
     assert all(any("CPUs" in mark for mark in run.marks) for run in found.runs)
 
 
