@@ -177,6 +177,7 @@ def run(
             bundle_for,
             planned,
             reach_from,
+            refuse_with_resume,
             refuse_without_join,
             run_join,
             run_new,
@@ -208,9 +209,9 @@ def run(
         if join is None:
             refuse_without_join(stated)
         if resume is not None:
+            refuse_with_resume(stated)
             out = run_on(
                 resume,
-                stated,
                 rerun_changed=rerun_changed,
                 command=command,
                 reach=reach,

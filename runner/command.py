@@ -151,7 +151,6 @@ def reach_from(
 
 def run_on(
     path: Path,
-    stated: set[str],
     *,
     rerun_changed: bool,
     command: tuple[str, ...],
@@ -159,9 +158,7 @@ def run_on(
     console: Console,
     doubts: MakeDoubts | None = None,
 ) -> Path:
-    """Go on with a run. Raises RunError where options of the run itself are given again."""
-    again = stated & (_OF_THE_RUN | _OF_A_START | _OF_A_JOIN)
-    _refuse(again, "cannot be given with --resume: the run goes on with its own")
+    """Go on with a run."""
     reach = counted(reach, console)
     with Live(console) as show:
         resume(path, show, rerun_changed=rerun_changed, command=command, reach=reach, doubts=doubts)
@@ -187,6 +184,12 @@ def join_request(accepted: Run, preferred: tuple[str, ...], stated: set[str], **
     _refuse(stated & _OF_THE_RUN, "cannot be given with --join: nodes are taken in by the run's own")
     out = wishes.pop("out") or Path("runs") / f"joined-{now():%Y%m%d-%H%M%S}"
     return JoinRequest(accepted=accepted, preferred=preferred, out=out, **wishes)
+
+
+def refuse_with_resume(stated: set[str]) -> None:
+    """Options of the run itself, which a resumed one has already. Raises RunError."""
+    again = stated & (_OF_THE_RUN | _OF_A_START | _OF_A_JOIN)
+    _refuse(again, "cannot be given with --resume: the run goes on with its own")
 
 
 def refuse_without_join(stated: set[str]) -> None:

@@ -26,6 +26,7 @@ _HOW_BY_REASON = {
     "too_short": "Run it for longer.",
     "too_few": "Run a profile with more iterations or repeats of it.",
     "undecided": "Measure it with a node that is known good.",
+    "inflated": "Repeat the pair with NCCL_ALGO=Ring, and judge three nodes and more by that.",
     "no_power": "Measure it again on every one of them, and hold it against a reference or your own number.",
     "incomplete": "Copy the run directory again from where it was made, or finish it with --resume, or run again.",
 }

@@ -34,6 +34,7 @@ _REASON_WORDS = {
     "undecided": "nothing tells which of several it is",
     "incomplete": "the evidence is not whole",
     "not_retested": "bad once, and not retested",
+    "inflated": "more than the wire carries, so no figure of it",
     "no_power": "noise or too few peers hide it",
 }
 

@@ -58,8 +58,8 @@ def several(items: Sequence[str], most: int = 4) -> str:
 
 
 def counted(number: int, word: str) -> str:
-    """'1 node', '2 nodes'."""
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+    """'1 node', '2 nodes', '1,024 nodes'."""
+    return f"{number} {word}" if number == 1 else f"{number:,} {word}s"
 
 
 def params_in_words(params: Params) -> str:

@@ -96,9 +96,8 @@ class Commands:
         return Answer(**told, **printed)
 
     def close(self) -> None:
-        assert self._process.stdin
-        self._process.stdin.close()
-        self._process.wait(30)
+        with self._process:  # closes its pipes, and waits for its end
+            pass
 
 
 @pytest.fixture(scope="module")

@@ -230,15 +230,26 @@ def test_concurrency_needs_three_pairs_measured_both_ways() -> None:
     assert "0 good pairs" in kept.detail
 
 
-def test_a_pair_above_the_line_of_its_nics_is_marked_as_inflated() -> None:
-    def tree(record: AnyRecord) -> AnyRecord:
-        fast = isinstance(record, Measurement) and (record.metric, record.subject) == ("all_reduce.busbw", "n00~n01")
-        return msgspec.structs.replace(record, samples=(250.0,) * 20) if fast else record
+@pytest.mark.parametrize(
+    ("algorithm", "result", "word"), [("ring", "warn", "GO"), ("tree", "not_measured", "INCONCLUSIVE")]
+)
+def test_pairs_above_the_line_of_their_nics_are_marked_and_decide_nothing_unless_the_ring_gave_them(
+    algorithm: str, result: str, word: str
+) -> None:
+    def fast(record: AnyRecord) -> AnyRecord:
+        pair = isinstance(record, Measurement) and record.metric == "all_reduce.busbw" and "~" in record.subject
+        return msgspec.structs.replace(record, samples=(250.0,) * 20) if pair else record
 
-    verdict = verdict_of(change=tree)
-    (above,) = findings(verdict, "pairs.line_rate").values()
-    assert (above.subject, above.result, above.observed, above.threshold) == ("n00~n01", "warn", 250.0, 200.0)
-    assert "no baseline for more nodes" in above.detail
+    header, records = make_run(nodes=4, accelerators=2)
+    pairs = sorted({record.subject for record in records if isinstance(record, Measurement) and "~" in record.subject})
+    pairs = [pair for pair in pairs if "/" not in pair]
+    taken = [Fact(subject=pair, key="pairs.algorithm", value=algorithm) for pair in pairs]
+    verdict = score_run(as_run(header, [*map(fast, records), *taken]))
+    above = findings(verdict, "pairs.line_rate")
+    assert {(f.result, f.observed, f.threshold) for f in above.values()} == {(result, 250.0, 200.0)}
+    assert sorted(above) == pairs
+    assert all("no baseline for more nodes" in f.detail for f in above.values())
+    assert verdict.verdict == word
     assert findings(verdict_of(), "pairs.line_rate")["cluster"].result == "pass"
 
 

@@ -81,9 +81,9 @@ def test_the_appendix_lists_each_node_with_its_identity_and_in_what_it_deviates(
     by_name = {row[0].text: [cell.text for cell in row[1:]] for row in nodes.rows}
     identity = next(f.value for f in run.facts if f.subject == "n02" and f.key == "hardware.identity")
     times, odd = "\N{MULTIPLICATION SIGN}", "os.kernel 6.9.0-odd, software.kernel 6.9.0-odd"
-    assert by_name["n02"] == [identity, f"4 {times} NVIDIA H100 80GB HBM3", "container-root", odd]
+    assert by_name["n02"] == [f"identity (hash) {identity}", f"4 {times} NVIDIA H100 80GB HBM3", "container-root", odd]
     assert by_name["n01"][-1] == "\N{EM DASH}"
-    assert by_name["n03"][:3] == ["not readable", "4 promised", "never joined"]
+    assert by_name["n03"][:3] == ["n03, whose hardware is not known", "4 promised", "never joined"]
 
 
 def test_no_node_deviates_where_there_is_no_majority(tmp_path: Path) -> None:
