@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 
 from .capability import Capability, capability, upper_share
 from .explanations import explain
-from .levels import Level, Levels, Pair, pair_of
+from .levels import Levels, Pair, pair_of
+from .unsteady import unsteady_pairs
 
 MOST_SETTLING = 2  # pairs named that would settle an undecided set, for each of its nodes
 _LEAST_RETESTS = 2  # of a pair, before anybody is blamed for it
@@ -114,7 +115,7 @@ class _Case:
             links=() if split else tuple(links),
             undecided=tuple(undecided),
             capabilities=dict(self._capabilities(found)),
-            unsteady=tuple(pair for pair, level in self.levels.of.items() if self._unsteady(level)),
+            unsteady=tuple(unsteady_pairs(self.levels, self.least)),
             hidden=tuple(hidden),
             split=tuple(culprit.pair for culprit in links if culprit.pair) if split else (),
         )
@@ -239,14 +240,6 @@ class _Case:
         """Pairs with proven nodes that this one has not met."""
         unmet = sorted(self.proven - set(self.partners[node]) - {node})
         return [pair_of(node, partner) for partner in unmet[:MOST_SETTLING]]
-
-    def _unsteady(self, level: Level) -> bool:
-        """Slow beside other pairs and well alone. Repeats alone do not tell how the other figure strays: its own
-        iterations do."""
-        if not level.retests or level.first is None or level.share < self.least:
-            return False
-        error = math.hypot(self.levels.spread * math.sqrt(1 + 1 / level.retests), level.first * level.first_error)
-        return self._clear(level.first, level.share, error)
 
     def _capabilities(self, slow_links: set[Pair]) -> Iterator[tuple[str, Capability]]:
         """Of each node, from its pairs with proven partners over links that are not slow."""

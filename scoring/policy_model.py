@@ -102,7 +102,8 @@ class Check(Strict):
 
     Exactly one of metric, fact and rule says what is looked at; `each` on whom, over the promised nodes; `where` with
     which params (each value of a list is demanded). `partners_at_least`: with how many others a rule on pairs wants
-    each node measured; of fewer that are there, with all. `tiers`: access tiers that must measure it; none means all.
+    each node measured; of fewer that are there, with all. `beside_baseline`: of runs that
+    are held against one only. `tiers`: access tiers that must measure it; none means all.
     `any_attempt`: a fault seen once is not undone by a retest. `samples_at_least`: fewer samples decide nothing.
     `weight`: its part in the index. `days_to_cure`: as in the terms, where this check has days of its own.
     """
@@ -117,6 +118,7 @@ class Check(Strict):
     ranks_at_least: Annotated[int, Field(ge=1)] = 1
     nodes_at_least: Annotated[int, Field(ge=1)] = 1
     partners_at_least: Annotated[int, Field(ge=1)] = 2
+    beside_baseline: bool = False
     tiers: tuple[Tier, ...] = TIERS
     layers: Layers = Layers()
     severity: Severity = "required"
@@ -187,7 +189,8 @@ class Check(Strict):
     def unconditional(self) -> bool:
         """Whether it is required of every run, whatever its size and its access tier; the device may be named."""
         small = self.ranks_at_least <= SMALLEST_GROUP and self.nodes_at_least == 1
-        return self.severity == "required" and set(self.tiers) == set(TIERS) and small
+        always = set(self.tiers) == set(TIERS) and not self.beside_baseline
+        return self.severity == "required" and always and small
 
 
 class PolicyModel(Strict):

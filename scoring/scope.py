@@ -36,7 +36,7 @@ def nodes_of(subject: str) -> tuple[str, ...]:
 
 def targets(check: Check, header: RunHeader, facts: Facts) -> Iterator[Target]:
     """The subjects on which a check is demanded."""
-    if len(header.promised) < check.nodes_at_least:
+    if len(header.promised) < check.nodes_at_least or (check.beside_baseline and header.baseline is None):
         return
     nodes = [node for node in header.promised if _concerns(check, node.device, len(node.ranks))]
     if check.each == "cluster":

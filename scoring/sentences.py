@@ -154,6 +154,7 @@ def _of_nobody(checks: Iterable[Check]) -> list[str]:
         conditions = [f"for {check.device} only"] if check.device else []
         conditions += [f"from {counted(check.nodes_at_least, 'node')} on"] if check.nodes_at_least > 1 else []
         conditions += [f"from {counted(check.ranks_at_least, 'rank')} on"] if check.ranks_at_least > 1 else []
+        conditions += ["beside a baseline"] if check.beside_baseline else []
         groups.setdefault((check.each, ", ".join(conditions)), []).append(check.check)
     return [
         f"{', '.join(names)} {'concerns' if len(names) == 1 else 'concern'} no {each} of this run"

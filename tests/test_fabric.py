@@ -164,6 +164,23 @@ def test_a_pair_slow_in_the_tournament_and_well_alone_is_unsteady() -> None:
     assert blame(levels).unsteady == (("a", "c"),)
 
 
+def test_what_all_pairs_lose_beside_each_other_makes_none_of_them_unsteady() -> None:
+    """Measured on four hosts whose cores were busy: shares of the wire beside others, and alone."""
+    beside = {"ad": 11.62, "bc": 15.97, "ac": 15.12, "bd": 14.71, "ab": 17.68, "cd": 14.51}
+    alone = {"bd": 17.69, "cd": 17.71, "ac": 17.72, "ab": 17.75, "bc": 17.59, "ad": 17.48}
+    tournament = [
+        Observation(pair=(one[0], one[1]), value=value, alone=False, error=0.005) for one, value in beside.items()
+    ]
+    retests = [
+        Observation(pair=(one[0], one[1]), value=value * factor, alone=True, error=0.01)
+        for one, value in alone.items()
+        for factor in (1.0, 0.998)
+    ]
+    levels = levels_of([*tournament, *retests], Thresholds())
+    assert levels is not None
+    assert blame(levels).unsteady == ()
+
+
 def test_a_pair_whose_iterations_strayed_in_the_tournament_is_not_called_unsteady() -> None:
     observed = seen(dict.fromkeys(("ab", "ac", "bc"), 1.0), alone=3)
     for error, unsteady in ((0.2, ()), (0.01, (("a", "c"),))):
