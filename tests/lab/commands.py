@@ -45,7 +45,7 @@ def hwlottery(lab: Lab, *given: object, module: str = "hwlottery") -> "subproces
         [sys.executable, "-m", module, *map(str, given)],
         capture_output=True,
         text=True,
-        env={**os.environ, "HWLOTTERY_SSH": lab.ssh},
+        env={**os.environ, "PYTHONPATH": f"{ROOT / '.src'}:{ROOT / 'tests'}", "HWLOTTERY_SSH": lab.ssh},
         timeout=200,
         check=False,
     )
