@@ -18,6 +18,7 @@ PLAIN_EVERY_S = 30.0  # of lines that tell the same probe's next round
 LOST_EVERY_S = 5.0  # nodes that go together are told together
 MOST_NAMES = 6
 _WIDEST_BAR = 30
+_WITHOUT_DIGITS = str.maketrans("", "", "0123456789")
 
 
 class Live:
@@ -100,9 +101,10 @@ class Live:
     # Anywhere else ------------------------------------------------------------------------------------------------
 
     def _plain_line(self, progress: Progress) -> None:
-        """A line when a probe begins to measure, and then at most one in half a minute."""
+        """A line when a probe begins to measure, or a new step of the start, and then at most one in half a minute."""
         starting = not progress.probe_number
-        place = (progress.probe, *((progress.doing, progress.nodes_here) if starting else ("", progress.round)))
+        step = progress.doing.translate(_WITHOUT_DIGITS) if starting else progress.probe
+        place = (step, *((progress.doing, progress.nodes_here) if starting else ("", progress.round)))
         due = place[0] != self._told[0] or self._clock() - self._told_at >= PLAIN_EVERY_S
         if due and place != self._told and (starting or progress.ranks_busy):
             self._told, self._told_at = place, self._clock()
