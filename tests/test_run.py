@@ -183,22 +183,22 @@ def test_a_dry_run_says_time_and_money_and_makes_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def lines_until(process, text):
-    """Read what a run prints until a line has this text in it."""
-    for line in process.stdout:
-        if text in line:
-            return
-    raise AssertionError(f"the run ended before {text!r}")
+def until_begun(out, process, function):
+    """Wait until the run's plan has a trial of this function: it is written as the trial begins."""
+    plan = out / "plan.jsonl"
+    while not (plan.exists() and f'"{function}"' in plan.read_text()):
+        assert process.poll() is None, f"the run ended before {function}"
+        time.sleep(0.02)
 
 
-def cut(tmp_path, end, *, at="matmul: sustained"):
+def cut(tmp_path, end, *, at="matmul:sustained"):
     """Start a run, end it in the middle with a signal, and return its directory, exit code and last words."""
     out = tmp_path / "run"
     process = started(
         "run", "--profile", PROFILE, "--policy", "prolog", "--out", out, "--scratch", tmp_path, cwd=tmp_path
     )
     try:
-        lines_until(process, at)
+        until_begun(out, process, at)
         process.send_signal(end)
         words = process.stdout.read()
         return out, process.wait(timeout=60), words
@@ -395,8 +395,7 @@ def test_a_rank_that_dies_between_trials_is_evidence_and_not_the_end(tmp_path):
         "run", "--profile", PROFILE, "--policy", "prolog", "--out", out, "--scratch", tmp_path, cwd=tmp_path
     )
     try:
-        lines_until(process, "matmul: repeat")
-        lines_until(process, "matmul: sustained")
+        until_begun(out, process, "matmul:sustained")
         time.sleep(0.3)
         os.kill(_rank_of(tmp_path), signal.SIGKILL)
         process.stdout.read()
