@@ -2,15 +2,18 @@
 
 import contextlib
 import functools
-import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from .answers import Also, console, judge, one_line_errors, own_costs, own_references, sign_measured
+from .answers import Also, judge, one_line_errors, own_costs, own_references
 from .arguments import EXIT_CODES, FILE
 from .run import run
+from .starting import Starting, leads, measured, new_run, stated, taken_apart
+
+if TYPE_CHECKING:
+    from ..evidence import Run
 
 _NOT_OF_A_RECHECK = frozenset(("profile", "policy", "resume", "join", "partners", "replaces", "rerun_changed"))
 
@@ -46,82 +49,51 @@ _NOT_OF_A_RECHECK = frozenset(("profile", "policy", "resume", "join", "partners"
 )
 @click.pass_context
 def recheck(
-    context: click.Context,
-    /,
-    *,
-    baseline: Path,
-    profile: str | None,
-    policy: str | None,
-    references: Path | None,
-    costs: Path | None,
-    dry_run: bool,
-    as_json: bool,
-    quiet: bool,
-    junit: Path | None,
-    prometheus: Path | None,
-    ssh: str | None,
-    remote_python: str | None,
-    listen: str | None,
-    join_within: float,
-    allow_unlike: bool,
-    bundle: str | None,
-    key: Path | None,
-    **wishes: Any,
-) -> None:
+    context: click.Context, /, *, baseline: Path, junit: Path | None, prometheus: Path | None, **given: Any
+) -> None:  # fmt: skip
     """Measure again what an earlier run measured, and tell what has become worse from noise.
 
     Whatever is not given is as in the earlier run: nodes reached by ssh, provider, price, scratch, seed. Nodes are
     matched by their hardware, not by their names; changed software, settings or hardware are named beside what fell.
     """
-    with one_line_errors(), contextlib.ExitStack() as stack:
-        from ..evidence import read_run
-        from ..evidence.signatures import try_key
-        from ..runner.command import Options, bundle_for, planned, reach_from, run_new, show_plan
-        from ..runner.launched import attended, say_where, within_launcher
-        from ..runner.once import alone
-        from ..runner.rechecking import as_before, check_baseline, profile_of
-        from ..scoring import doubts_of
-        from ..scoring.policy import document_beside
+    with one_line_errors():
+        starting, wishes = taken_apart(given)
+        if not leads(starting, wishes["hosts"]):
+            return
+        out = _again(starting, baseline, stated(context), wishes)
+        if out is None:
+            return
+    also = Also(junit=junit, prometheus=prometheus)
+    judge(out, None, as_json=starting.as_json, with_report=True, quiet=starting.quiet, also=also)
 
-        if not dry_run and attended(wishes["hosts"], join_within):
-            return
-        if key is not None:
-            try_key(key)
-        before = read_run(baseline)
-        check_baseline(before)
-        chosen = profile_of(profile, before.header)
-        demanded = document_beside(policy, chosen.name, before.header.policy)
-        given = context.get_parameter_source
-        stated = {name for name in context.params if given(name) == click.core.ParameterSource.COMMANDLINE}
-        asked = as_before(before.header, wishes, stated)
-        stack.enter_context(contextlib.nullcontext() if dry_run else alone(str(baseline.resolve())))
-        carried = stack.enter_context(bundle_for(None if dry_run else bundle, asked["hosts"], None))
-        reach = reach_from(
-            ssh=ssh,
-            remote_python=remote_python,
-            listen=listen,
-            join_within=join_within,
-            allow_unlike=allow_unlike,
-            bundle=carried,
-        )
-        reach = reach if dry_run else within_launcher(reach, asked["hosts"])
-        options = Options(
-            profile=chosen,
-            policy=demanded,
-            command=("hwlottery", *sys.argv[1:]),
-            reach=reach,
-            doubts=functools.partial(doubts_of, baseline=before),
-            references=own_references(references) or before.header.references,
-            costs=own_costs(costs) or before.header.costs,
-            baseline=before,
-            **asked,
-        )
-        shown = console(as_json, quiet=quiet)
-        if dry_run:
-            show_plan(planned(options), shown, as_json=as_json)
-            return
-        out = run_new(options, shown)
-        say_where(reach, out, shown)
-        if key is not None:
-            sign_measured(out, key)
-    judge(out, None, as_json=as_json, with_report=True, quiet=quiet, also=Also(junit=junit, prometheus=prometheus))
+
+def _again(starting: Starting, baseline: Path, told: set[str], wishes: dict[str, Any]) -> Path | None:
+    """The run directory; None where a plan was asked for. Raises RunError where nothing can be held against the
+    baseline, and where another recheck of it is under way."""
+    from ..evidence import read_run
+    from ..runner.once import alone
+    from ..runner.rechecking import as_before, check_baseline
+
+    before = read_run(baseline)
+    check_baseline(before)
+    documents = _documents(before, {name: wishes.pop(name) for name in ("profile", "policy", "references", "costs")})
+    asked = as_before(before.header, wishes, told)
+    with contextlib.nullcontext() if starting.dry_run else alone(str(baseline.resolve())):
+        return measured(starting, new_run(starting, **documents, **asked), hosts=asked["hosts"])
+
+
+def _documents(before: "Run", given: dict[str, Any]) -> dict[str, Any]:
+    """What is measured and demanded, and what it is held against: as given, else by the earlier run."""
+    from ..runner.rechecking import profile_of
+    from ..scoring import doubts_of
+    from ..scoring.policy import document_beside
+
+    profile = profile_of(given["profile"], before.header)
+    return {
+        "profile": profile,
+        "policy": document_beside(given["policy"], profile.name, before.header.policy),
+        "references": own_references(given["references"]) or before.header.references,
+        "costs": own_costs(given["costs"]) or before.header.costs,
+        "baseline": before,
+        "doubts": functools.partial(doubts_of, baseline=before),
+    }

@@ -1,18 +1,22 @@
 """run: measure, judge, and write the report."""
 
-import contextlib
 import functools
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from .answers import console, judge, one_line_errors, own_costs, own_references, sign_measured
+from .answers import judge, one_line_errors, own_costs, own_references
 from .arguments import BUNDLE, COSTS, EXIT_CODES, LISTEN, REFERENCES, REMOTE_PYTHON, RUN, RUN_FLOPS, SIGN, SSH, number
+from .starting import Starting, command_line, leads, measured, new_run, stated, taken_apart
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from ..runner.accepting import JoinRequest
+    from ..runner.joining import Reach
+    from ..runner.preview import Preview
+    from .starting import Work
 
 TIERS = ("bare-root", "bare", "vm-root", "vm", "container-root", "container")
 
@@ -140,120 +144,92 @@ TIERS = ("bare-root", "bare", "vm-root", "vm", "container-root", "container")
 @click.option("--dry-run", is_flag=True, help="Say what would run, for how long and for how much money; run nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict (or plan) as one JSON document on stdout.")
 @click.pass_context
-def run(
-    context: click.Context,
-    /,
-    *,
-    profile: str | None,
-    policy: str | None,
-    references: Path | None,
-    costs: Path | None,
-    resume: Path | None,
-    join: Path | None,
-    partners: str | None,
-    replaces: tuple[str, ...],
-    rerun_changed: bool,
-    dry_run: bool,
-    as_json: bool,
-    ssh: str | None,
-    remote_python: str | None,
-    listen: str | None,
-    join_within: float,
-    allow_unlike: bool,
-    bundle: str | None,
-    key: Path | None,
-    **wishes: Any,
-) -> None:
+def run(context: click.Context, /, *, resume: Path | None, join: Path | None, **given: Any) -> None:
     """Measure this machine, the nodes of --hosts, or those on which a launcher starts this; judge and report.
 
     Any verdict is an answer: the exit code says which. Everything measured is kept in the run directory.
     """
-    with one_line_errors(), contextlib.ExitStack() as stack:
-        from ..evidence.reading import carried_baseline
-        from ..evidence.signatures import try_key
-        from ..probes.profiles import load_profile
-        from ..runner.command import (
-            Options,
-            bundle_for,
-            planned,
-            reach_from,
-            refuse_with_resume,
-            refuse_without_join,
-            run_join,
-            run_new,
-            run_on,
-            show_plan,
-        )
-        from ..runner.launched import attended, say_where, within_launcher
-        from ..runner.run import plan_of_join
-        from ..scoring import document_for, doubts_of
-
-        if not dry_run and attended(wishes["hosts"], join_within):
+    with one_line_errors():
+        starting, wishes = taken_apart(given)
+        if not leads(starting, wishes["hosts"]):
             return
-        if key is not None:
-            try_key(key)
-        carried = stack.enter_context(bundle_for(None if dry_run else bundle, wishes["hosts"], resume))
-        reach = reach_from(
-            ssh=ssh,
-            remote_python=remote_python,
-            listen=listen,
-            join_within=join_within,
-            allow_unlike=allow_unlike,
-            bundle=carried,
+        work = _work(starting, stated(context), resume, join, wishes)
+        out = measured(starting, work, hosts=wishes["hosts"], resumed=resume)
+        if out is None:
+            return
+    judge(out, None, as_json=starting.as_json, with_report=True)
+
+
+def _work(
+    starting: Starting, told: set[str], resume: Path | None, join: Path | None, wishes: dict[str, Any]
+) -> "Work":  # fmt: skip
+    """What is asked for: to go on with a run, to take nodes into one, or a new one. Raises RunError for options that
+    do not go together."""
+    from ..runner.command import refuse_with_resume, refuse_without_join
+
+    if join is None:
+        refuse_without_join(told)
+    if resume is not None:
+        refuse_with_resume(told)
+        return _going_on(resume, rerun_changed=wishes["rerun_changed"])
+    if join is not None:
+        return _taking_in(starting, join, told, wishes)
+    return _new(starting, wishes)
+
+
+def _going_on(path: Path, *, rerun_changed: bool) -> "Work":
+    from ..evidence.reading import carried_baseline
+    from ..runner.command import run_on
+    from ..scoring import doubts_of
+
+    def work(reach: "Reach", shown: "Console") -> Path:
+        doubts = functools.partial(doubts_of, baseline=carried_baseline(path))
+        return run_on(
+            path, rerun_changed=rerun_changed, command=command_line(), reach=reach, console=shown, doubts=doubts
         )
-        if not dry_run:
-            reach = within_launcher(reach, wishes["hosts"])
-        shown, command = console(as_json), ("hwlottery", *sys.argv[1:])
-        given = context.get_parameter_source
-        stated = {name for name in context.params if given(name) == click.core.ParameterSource.COMMANDLINE}
-        if join is None:
-            refuse_without_join(stated)
-        if resume is not None:
-            refuse_with_resume(stated)
-            out = run_on(
-                resume,
-                rerun_changed=rerun_changed,
-                command=command,
-                reach=reach,
-                console=shown,
-                doubts=functools.partial(doubts_of, baseline=carried_baseline(resume)),
-            )
-        elif join is not None:
-            kept = {name: wishes[name] for name in ("hosts", "gpus_per_node", "out")}
-            more = {"partners": partners, "replaces": replaces, "rerun_changed": rerun_changed, "command": command}
-            request = _join_request(join, stated, reach=reach, doubts=doubts_of, **more, **kept)
-            if dry_run:
-                show_plan(plan_of_join(request), shown, as_json=as_json)
-                return
-            out = run_join(request, shown)
-        else:
-            chosen = load_profile(profile or "smoke")
-            demanded = document_for(policy, chosen.name)
-            options = Options(
-                profile=chosen,
-                policy=demanded,
-                command=command,
-                reach=reach,
-                doubts=doubts_of,
-                references=own_references(references),
-                costs=own_costs(costs),
-                **wishes,
-            )
-            if dry_run:
-                show_plan(planned(options), shown, as_json=as_json)
-                return
-            out = run_new(options, shown)
-        say_where(reach, out, shown)
-        if key is not None:
-            sign_measured(out, key)
-    judge(out, None, as_json=as_json, with_report=True)
+
+    return work
 
 
-def _join_request(path: Path, stated: set[str], **wishes: Any) -> "JoinRequest":
+_OF_A_JOIN = ("hosts", "gpus_per_node", "out", "partners", "replaces", "rerun_changed")
+
+
+def _taking_in(starting: Starting, join: Path, told: set[str], wishes: dict[str, Any]) -> "Work":
+    from ..runner.command import run_join
+    from ..runner.run import plan_of_join
+
+    def work(reach: "Reach", shown: "Console") -> "Path | Preview":
+        request = _join_request(join, told, reach=reach, **{name: wishes[name] for name in _OF_A_JOIN})
+        return plan_of_join(request) if starting.dry_run else run_join(request, shown)
+
+    return work
+
+
+def _join_request(path: Path, told: set[str], **wishes: Any) -> "JoinRequest":
     """What is asked of a join to an accepted run. Raises RunError where that run is not whole."""
     from ..evidence import read_run
     from ..runner.command import join_request
+    from ..scoring import doubts_of
     from ..scoring.acceptance import good_partners
 
     accepted = read_run(path)
-    return join_request(accepted, good_partners(accepted), stated, **wishes)
+    return join_request(accepted, good_partners(accepted), told, doubts=doubts_of, command=command_line(), **wishes)
+
+
+_NOT_OF_A_NEW_RUN = frozenset(("profile", "policy", "references", "costs", "partners", "replaces", "rerun_changed"))
+
+
+def _new(starting: Starting, wishes: dict[str, Any]) -> "Work":
+    from ..probes.profiles import load_profile
+    from ..scoring import document_for, doubts_of
+
+    profile = load_profile(wishes["profile"] or "smoke")
+    return new_run(
+        starting,
+        profile=profile,
+        policy=document_for(wishes["policy"], profile.name),
+        doubts=doubts_of,
+        references=own_references(wishes["references"]),
+        costs=own_costs(wishes["costs"]),
+        **{name: value for name, value in wishes.items() if name not in _NOT_OF_A_NEW_RUN},
+    )
