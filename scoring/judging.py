@@ -52,7 +52,8 @@ class Judge:
 
     def findings(self, check: Check) -> Iterator[Finding]:
         """One finding for each subject in the check's scope."""
-        scope = list(targets(check, self.figures.header, self.figures.facts))
+        sought = check.metric is not None and bool(self.figures.measured.subjects(check.metric))
+        scope = list(targets(check, self.figures.header, self.figures.facts, sought=sought))
         if check.fact is not None:
             yield from judge_facts(check, scope, self.figures.facts)
         elif check.rule in PAIR_RULES:

@@ -34,9 +34,11 @@ def nodes_of(subject: str) -> tuple[str, ...]:
         return ()
 
 
-def targets(check: Check, header: RunHeader, facts: Facts) -> Iterator[Target]:
-    """The subjects on which a check is demanded."""
-    if len(header.promised) < check.nodes_at_least or (check.beside_baseline and header.baseline is None):
+def targets(check: Check, header: RunHeader, facts: Facts, *, sought: bool) -> Iterator[Target]:
+    """The subjects on which a check is demanded. `sought`: trials were to bring its metric. What is asked of runs
+    beside a baseline is then asked though run.json names none: nobody plans it otherwise."""
+    alone = check.beside_baseline and header.baseline is None and not sought
+    if len(header.promised) < check.nodes_at_least or alone:
         return
     nodes = [node for node in header.promised if _concerns(check, node.device, len(node.ranks))]
     if check.each == "cluster":

@@ -42,6 +42,9 @@ Faults are written kind@subject, some with a severity behind '=':
     wrong_all_to_all@cluster=2 so many wrong elements in that collective over all nodes
     sockets@n01              NCCL talks over sockets there
     no_gpudirect@n01         NCCL goes round by host memory there
+    kept@cluster             a checkpoint that an earlier run left was looked for, and is as it was
+    kept_gone@cluster=2      the same, and so many of its files are gone
+    kept_altered@cluster=1   the same, and so many of its files are altered
 """
 
 import hashlib
@@ -296,6 +299,7 @@ def _records(rental: _Rental) -> Iterator[AnyRecord]:
         yield Event(time=rental.pass_time(1), kind="probe_finished", detail=name)
     yield from _across_nodes(rental)
     yield from pair_records(rental)
+    yield from _kept(rental)
     yield from _burn_in(rental)
     if rental.fault("unfinished", "cluster"):
         yield Event(time=rental.pass_time(1), kind="interrupted", detail=UNFINISHED)
@@ -608,6 +612,18 @@ def _checkpoint(rental: _Rental, node: str) -> Iterator[AnyRecord]:
     yield from _written(
         rental, _Work(probe="checkpoint", function="checkpoint:saves", subjects=rental.ranks(node), brought=brought)
     )
+
+
+def _kept(rental: _Rental) -> Iterator[AnyRecord]:
+    """A look at the checkpoint that an earlier run left."""
+    gone, altered = rental.fault("kept_gone", "cluster"), rental.fault("kept_altered", "cluster")
+    if not (gone or altered or rental.fault("kept", "cluster")):
+        return
+    counts = {"gone": gone.severity if gone else 0.0, "altered": altered.severity if altered else 0.0, "age": 6e5}
+    brought: list[AnyRecord] = [_value(f"retention.{name}", "cluster", [count]) for name, count in counts.items()]
+    ranks = rental.ranks(rental.joined()[0])[:1]
+    work = _Work(probe="retention", function="retention:look_and_leave", subjects=ranks, brought=brought)
+    yield from _written(rental, work)
 
 
 def _filesystem(rental: _Rental, node: str) -> Iterator[AnyRecord]:

@@ -434,7 +434,7 @@ def remove_a_sum(path: Path, chance: random.Random) -> None:
 
 def add_a_file(path: Path, chance: random.Random) -> None:
     place = path / chance.choice(["logs", "telemetry", "telemetry/n00"])
-    place.mkdir(exist_ok=True)
+    place.mkdir(exist_ok=True, parents=True)
     (place / "added").write_text("more\n")
 
 
