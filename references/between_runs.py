@@ -30,18 +30,21 @@ class RunSpread(Spread):
 
 class RunSpreads(Strict):
     """All of them; `weight` is how many repetitions of a run a default counts for beside history. `on_cpus` is that of
-    any figure measured on CPUs."""
+    any figure measured on CPUs. `one_subject` is that of a single accelerator, node or pair beside its own earlier
+    value, `one_subject_of` the same for families of metrics that differ from it."""
 
     weight: Positive
     sources: dict[str, Source]
     on_cpus: Spread
     defaults: tuple[RunSpread, ...]
+    one_subject: Spread
+    one_subject_of: dict[Text, Spread]
 
     @model_validator(mode="after")
     def _every_name_is_known(self) -> "RunSpreads":
         for default in self.defaults:
             metric(default.metric)
-        for one in (self.on_cpus, *self.defaults):
+        for one in (self.on_cpus, self.one_subject, *self.one_subject_of.values(), *self.defaults):
             if one.source not in self.sources:
                 raise ValueError(f"source {one.source!r} is not listed under sources")
         return self
@@ -52,6 +55,10 @@ class RunSpreads(Strict):
         if not fit:
             raise KeyError(f"{FILE} has no spread of {name} on {each}")
         return max(fit, key=lambda one: one.each is not None)
+
+    def of_one_subject(self, name: str) -> float:
+        """The spread of a metric on one subject."""
+        return self.one_subject_of.get(name.partition(".")[0], self.one_subject).spread
 
 
 @cache

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from ..evidence import Metric, Params, RunHeader
+from ..references import run_spreads
 from .derived import Figures
 from .facts import Facts
 from .scope import Target
@@ -17,11 +18,6 @@ from .statistics import TWO_SIDED, error_of_median
 from .values import Value
 from .verdict import BaselineName
 from .words import figure, several
-
-# One standard deviation of a figure from run to run on the same hardware, as a share: assumed, for nobody publishes it
-# for rented clusters. Storage is shared, and answers to what others do.
-BETWEEN_RUNS = 0.02
-_BETWEEN_RUNS_OF = {"filesystem": 0.05, "checkpoint": 0.05}
 
 # What of a node or an accelerator may make it faster or slower, among the facts that inventory recorded.
 # fmt: off
@@ -252,11 +248,10 @@ def against(value: Value, number: float, before: Value, metric: Metric) -> Again
     run to run; None where the earlier value is not above 0."""
     if before.value is None or not before.value > 0 or not number > 0:
         return None
-    between = _BETWEEN_RUNS_OF.get(metric.name.partition(".")[0], BETWEEN_RUNS)
     return Against(
         share=before.value / number if metric.better == "lower" else number / before.value,
         error=math.hypot(*(error_of_median(one.noise or 0.0, one.samples) for one in (value, before))),
-        between=math.sqrt(2) * between,
+        between=math.sqrt(2) * run_spreads().of_one_subject(metric.name),
         samples=min(value.samples, before.samples),
     )
 
