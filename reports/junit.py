@@ -5,9 +5,10 @@ from xml.etree import ElementTree as ET
 
 from ..scoring.verdict import Category, Finding, Verdict
 from .first_screen import RESULT_WORDS, WORDS
+from .junit_cases import document, part, suite
 from .measured import params_label
 from .numbers import figure
-from .plain_text import printable, printable_lines
+from .plain_text import printable
 
 
 def render(verdict: Verdict) -> str:
@@ -18,11 +19,8 @@ def render(verdict: Verdict) -> str:
     for category in get_args(Category):
         found = [each for each in verdict.findings if each.category == category]
         if found:
-            root.append(_suite(category, [_case(each) for each in found]))
-    for count in ("tests", "failures", "errors", "skipped"):
-        root.set(count, str(sum(int(suite.get(count, "0")) for suite in root)))
-    ET.indent(root)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+            root.append(suite(category, [_case(each) for each in found]))
+    return document(root)
 
 
 def _verdict_suite(verdict: Verdict) -> ET.Element:
@@ -30,21 +28,11 @@ def _verdict_suite(verdict: Verdict) -> ET.Element:
     told = "\n".join(map(printable, [verdict.sentence, *verdict.reasons, *verdict.caveats]))
     if verdict.verdict in ("GO", "CONDITIONAL"):
         signed = "" if verdict.signable else " (not signable)"
-        _part(case, "system-out", f"{WORDS[verdict.verdict]}{signed}: {told}")
+        part(case, "system-out", f"{WORDS[verdict.verdict]}{signed}: {told}")
     else:
         kind = "failure" if verdict.verdict == "NO_GO" else "error"
-        _part(case, kind, told, message=f"{WORDS[verdict.verdict]}: {verdict.sentence}")
-    return _suite("verdict", [case])
-
-
-def _suite(name: str, cases: list[ET.Element]) -> ET.Element:
-    def count(part: str) -> str:
-        return str(sum(case.find(part) is not None for case in cases))
-
-    counted = {"failures": count("failure"), "errors": count("error"), "skipped": count("skipped")}
-    suite = ET.Element("testsuite", {"name": name, "tests": str(len(cases)), **counted})
-    suite.extend(cases)
-    return suite
+        part(case, kind, told, message=f"{WORDS[verdict.verdict]}: {verdict.sentence}")
+    return suite("verdict", [case])
 
 
 def _case(each: Finding) -> ET.Element:
@@ -52,11 +40,11 @@ def _case(each: Finding) -> ET.Element:
     name = printable(f"{each.subject}{params}", 300)
     case = ET.Element("testcase", {"classname": printable(f"{each.category}.{each.check}", 200), "name": name})
     if each.result == "fail":
-        _part(case, "failure", _told(each), message=_against(each))
+        part(case, "failure", _told(each), message=_against(each))
     elif each.result == "not_measured":
-        _part(case, "error" if each.required else "skipped", _told(each), message=_against(each))
+        part(case, "error" if each.required else "skipped", _told(each), message=_against(each))
     elif each.result == "warn":
-        _part(case, "system-out", f"warning: {printable(_against(each))}\n{_told(each)}")
+        part(case, "system-out", f"warning: {printable(_against(each))}\n{_told(each)}")
     return case
 
 
@@ -69,8 +57,3 @@ def _against(each: Finding) -> str:
 def _told(each: Finding) -> str:
     parts = (each.detail, each.action, each.statement, f"trials: {', '.join(each.evidence)}" if each.evidence else "")
     return "\n".join(printable(part) for part in parts if part)
-
-
-def _part(case: ET.Element, name: str, words: str, *, message: str = "") -> None:
-    part = ET.SubElement(case, name, {"message": printable(message, 500)} if message else {})
-    part.text = printable_lines(words)  # each of its lines was made one before they were joined

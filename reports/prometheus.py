@@ -5,34 +5,23 @@ their own, so that the times of the run are gauges. What was not measured has no
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Iterator
 from typing import get_args
-
-from msgspec import Struct
 
 from ..evidence import Metric, Run, metric
 from ..scoring.verdict import EXIT_CODES, Category, Finding, Result, Verdict
+from .exposition import Family, Labels, exposed, gauge, seconds
 from .finding_evidence import nodes_of
 from .measured import Group, Measured, params_label
-from .plain_text import natural, printable
+from .plain_text import natural
 
-Labels = Sequence[tuple[str, str]]
 _RESULTS: tuple[Result, ...] = get_args(Result)
-
-
-class Family(Struct, frozen=True, kw_only=True):
-    """One gauge: its name, what it means, and its samples by their labels."""
-
-    name: str
-    help: str
-    samples: tuple[tuple[Labels, float], ...]
 
 
 def render(run: Run, verdict: Verdict) -> str:
     """The text; the same run gives the same bytes. A family without a sample is left out."""
     families = [*_of_verdict(run, verdict), *_of_nodes(run, verdict), *_of_metrics(Measured(run))]
-    return "".join(line for family in families if family.samples for line in _lines(family))
+    return exposed(families)
 
 
 def _of_verdict(run: Run, verdict: Verdict) -> Iterator[Family]:
@@ -45,17 +34,17 @@ def _of_verdict(run: Run, verdict: Verdict) -> Iterator[Family]:
         "policy": verdict.policy.name,
         "simulated": str(header.simulated).lower(),
     }
-    yield _one("run_info", "Which run this is; always 1.", 1.0, *told.items())
+    yield gauge("run_info", "Which run this is; always 1.", 1.0, *told.items())
     words = tuple(((("verdict", word),), float(word == verdict.verdict)) for word in EXIT_CODES)
     yield Family(name="hwlottery_verdict", help="1 for the run's verdict, 0 for the other three.", samples=words)
-    yield _one("signable", "1 where the verdict may be signed.", float(verdict.signable))
-    yield _one("index", "Weighted mean of shares of the reference, 0 to 100; absent unless all were measured.",
+    yield gauge("signable", "1 where the verdict may be signed.", float(verdict.signable))
+    yield gauge("index", "Weighted mean of shares of the reference, 0 to 100; absent unless all were measured.",
                verdict.index)  # fmt: skip
-    yield _one("required_values", "Values that the policy requires.", float(verdict.coverage.required))
-    yield _one("required_values_measured", "Of those, the ones measured.", float(verdict.coverage.measured))
-    yield _one("evidence_problems", "Defects of the record: lost, altered or unreadable parts.", len(run.problems))
-    yield _one("run_start_timestamp_seconds", "When the run began (UTC).", _seconds(run.started))
-    yield _one("run_end_timestamp_seconds", "When the run's last event happened (UTC).", _seconds(run.ended))
+    yield gauge("required_values", "Values that the policy requires.", float(verdict.coverage.required))
+    yield gauge("required_values_measured", "Of those, the ones measured.", float(verdict.coverage.measured))
+    yield gauge("evidence_problems", "Defects of the record: lost, altered or unreadable parts.", len(run.problems))
+    yield gauge("run_start_timestamp_seconds", "When the run began (UTC).", seconds(run.started))
+    yield gauge("run_end_timestamp_seconds", "When the run's last event happened (UTC).", seconds(run.ended))
     counts = Counter((each.category, each.result) for each in verdict.findings)
     yield Family(
         name="hwlottery_results",
@@ -118,29 +107,3 @@ def _help(known: Metric) -> str:
 
 def _name(name: str) -> str:
     return "hwlottery_" + "".join(sign if sign.isascii() and sign.isalnum() else "_" for sign in name)
-
-
-def _one(name: str, words: str, value: float | None, *labels: tuple[str, str]) -> Family:
-    samples = () if value is None else ((labels, value),)
-    return Family(name=f"hwlottery_{name}", help=words, samples=samples)
-
-
-def _seconds(moment: datetime | None) -> float | None:
-    return None if moment is None else moment.timestamp()
-
-
-def _lines(family: Family) -> Iterator[str]:
-    yield f"# HELP {family.name} {_escaped(family.help)}\n"
-    yield f"# TYPE {family.name} gauge\n"
-    for labels, value in family.samples:
-        told = ",".join(f'{name}="{_label(text)}"' for name, text in labels)
-        yield f"{family.name}{{{told}}} {value!r}\n" if told else f"{family.name} {value!r}\n"
-
-
-def _escaped(text: str) -> str:
-    return printable(text, 500).replace("\\", r"\\")
-
-
-def _label(text: str) -> str:
-    """Backslash and quote are escaped; a line end is none any more."""
-    return _escaped(text).replace('"', r"\"")

@@ -21,7 +21,7 @@ from .words import figure, several
 
 # What of a node or an accelerator may make it faster or slower, among the facts that inventory recorded.
 # fmt: off
-_SETTINGS = (
+SETTINGS = (
     "accelerator.clock_memory_max", "accelerator.clock_sm_application", "accelerator.clock_sm_max",
     "accelerator.compute_mode", "accelerator.ecc", "accelerator.mig", "accelerator.nvlinks",
     "accelerator.pcie_generation_max", "accelerator.pcie_width_max", "accelerator.persistence",
@@ -185,7 +185,7 @@ class BaselineFigures:
 
     def _settings(self, subject: str, before: str) -> list[str]:
         ours, theirs = self.now.facts.on(subject), self.before.facts.on(before)
-        same = [key for key in _SETTINGS if key in ours and key in theirs]
+        same = [key for key in SETTINGS if key in ours and key in theirs]
         return [
             f"{key} {figure(theirs[key])} → {figure(ours[key])}" for key in same if ours[key] != theirs[key]
         ]  # fmt: skip

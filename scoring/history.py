@@ -4,46 +4,44 @@ A node is its hardware: what was measured of the machine that stood behind a nam
 now.
 """
 
+import statistics
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from typing import Literal
 
 from msgspec import Struct
 
 from ..evidence import CATALOGUE, Params
+from .history_changes import Change, changes_of
 from .ledger import Ledger, ledger_of
+from .lemons import Lemon, Sighting, lemons_of, sightings
 from .past_runs import Middle, PastRun, Seen
 from .statistics import lower_rate, upper_rate
 from .values import params_key
 from .verdict import VerdictWord
 
 COVERAGE_DAYS = 7.0
-FAILS_TO_BE_A_LEMON = 2  # failing in one run may be a bad day, or what was mended since
+MOST_VISITS = 60
+
+
+class Visit(Struct, frozen=True, kw_only=True):
+    """What a run found of a machine: it failed, was measured with a partner or alone, or was promised and not there."""
+
+    run_id: str
+    time: datetime
+    found: Literal["failed", "partner", "alone", "absent"]
 
 
 class Covered(Struct, frozen=True, kw_only=True):
-    """A node of the cluster, by the machine behind its name now: when it was last measured, and with a partner."""
+    """A node of the cluster, by the machine behind its name now: when it was last measured, and with a partner.
+    `visits` are the latest."""
 
     node: str
     machine: str
     measured: datetime | None
     with_partner: datetime | None
     missing: tuple[str, ...]  # what of the coverage is missing: "measured", "partner"
-
-
-class Lemon(Struct, frozen=True, kw_only=True):
-    """A machine that fails again and again, under whatever names: the runs in which it would have had to be taken out.
-
-    `here` is the name it stands behind now, None where it is gone; `back` says that it was gone, or had another name,
-    after it had failed.
-    """
-
-    machine: str
-    names: tuple[str, ...]
-    here: str | None
-    failed_in: tuple[str, ...]
-    checks: tuple[str, ...]
-    seen_in: int
-    back: bool
+    visits: tuple[Visit, ...] = ()
 
 
 class Point(Struct, frozen=True, kw_only=True):
@@ -56,13 +54,22 @@ class Point(Struct, frozen=True, kw_only=True):
 
 
 class Series(Struct, frozen=True, kw_only=True):
-    """A metric over weeks, with one set of params: that which most runs have."""
+    """A metric over weeks, with one set of params; of the whole cluster with one number of nodes."""
 
     metric: str
     unit: str
     better: str
     params: Params
     points: tuple[Point, ...]
+
+    @property
+    def worse_by(self) -> float | None:
+        """By which share the last run is worse than the median of those before; below 0 where it is better. None where
+        there is nothing above 0 to hold it against."""
+        before, last = statistics.median(point.value for point in self.points[:-1]), self.points[-1].value
+        if not before > 0:
+            return None
+        return last / before - 1 if self.better == "lower" else 1 - last / before
 
 
 class Rates(Struct, frozen=True, kw_only=True):
@@ -93,6 +100,7 @@ class ClusterHistory(Struct, frozen=True, kw_only=True):
     coverage: tuple[Covered, ...]
     lemons: tuple[Lemon, ...]
     series: tuple[Series, ...]
+    changes: tuple[Change, ...]
     rates: Rates
     ledger: Ledger
 
@@ -145,13 +153,17 @@ def history_of(
 def _of_cluster(
     name: str, runs: Sequence[PastRun], at: datetime, window: timedelta, nodes: tuple[str, ...]
 ) -> ClusterHistory:  # fmt: skip
-    here = machines_now(runs, nodes)
+    here, seen = machines_now(runs, nodes), sightings(runs)
     return ClusterHistory(
         cluster=name,
         runs=tuple(_line(run) for run in runs),
-        coverage=tuple(_covered(node, machine, runs, at, window, len(here)) for node, machine in here.items()),
-        lemons=tuple(_lemons(runs, here)),
+        coverage=tuple(
+            _covered(node, machine, seen.get(machine, ()), at, at - window, len(here) > 1)
+            for node, machine in here.items()
+        ),
+        lemons=tuple(lemons_of(runs, seen, here)),
         series=tuple(_series(runs)),
+        changes=tuple(changes_of(runs)),
         rates=pooled(runs),
         ledger=ledger_of(runs, at),
     )
@@ -171,61 +183,35 @@ def _line(run: PastRun) -> RunLine:
 def machines_now(runs: Sequence[PastRun], nodes: tuple[str, ...] = ()) -> dict[str, str]:
     """The machine that was last seen behind each name of the cluster. A machine stands behind one name: the last."""
     last: dict[str, str] = {}
+    name_of: dict[str, str] = {}
     for seen in (seen for run in runs for seen in run.nodes):
-        last = {name: machine for name, machine in last.items() if machine != seen.machine or name == seen.name}
-        last[seen.name] = seen.machine
+        former = name_of.get(seen.machine, seen.name)
+        if former != seen.name and last.get(former) == seen.machine:
+            del last[former]
+        last[seen.name], name_of[seen.machine] = seen.machine, seen.name
     wanted = nodes or tuple(last)
     return {name: last.get(name, f"named {name}") for name in sorted(wanted)}
 
 
 def _covered(  # noqa: PLR0917  # a node, and all that it is judged by
-    node: str, machine: str, runs: Sequence[PastRun], at: datetime, window: timedelta, size: int
+    node: str, machine: str, mine: Sequence[Sighting], at: datetime, since: datetime, others: bool
 ) -> Covered:
     """When the machine behind a name was last measured. Where the cluster has but one node there is no partner."""
-    mine = [(run, seen) for run in runs for seen in run.nodes if seen.machine == machine]
     measured = max((min(run.ended, at) for run, seen in mine if seen.measured), default=None)
     paired = max((min(run.ended, at) for run, seen in mine if seen.partners), default=None)
-    missing = ["measured"] if measured is None or measured < at - window else []
-    missing += ["partner"] if size > 1 and (paired is None or paired < at - window) else []
-    return Covered(node=node, machine=machine, measured=measured, with_partner=paired, missing=tuple(missing))
+    missing = ["measured"] if measured is None or measured < since else []
+    missing += ["partner"] if others and (paired is None or paired < since) else []
+    visits = tuple(_visit(run, seen) for run, seen in mine[-MOST_VISITS:])
+    return Covered(
+        node=node, machine=machine, measured=measured, with_partner=paired, missing=tuple(missing), visits=visits
+    )
 
 
-def _lemons(runs: Sequence[PastRun], here: dict[str, str]) -> Iterator[Lemon]:
-    """Machines that failed in two runs or more, and those that came back after they had failed."""
-    by_machine: dict[str, list[tuple[PastRun, Seen]]] = {}
-    for run in runs:
-        for seen in run.nodes:
-            by_machine.setdefault(seen.machine, []).append((run, seen))
-    for machine, found in sorted(by_machine.items()):
-        failed = [(run, seen) for run, seen in found if seen.failed]
-        back = bool(failed) and _came_back(machine, failed[0], found, runs)
-        if len(failed) >= FAILS_TO_BE_A_LEMON or back:
-            yield Lemon(
-                machine=machine,
-                names=tuple(dict.fromkeys(seen.name for _, seen in found)),
-                here=next((name for name, one in here.items() if one == machine), None),
-                failed_in=tuple(run.run_id for run, _ in failed),
-                checks=tuple(dict.fromkeys(check for _, seen in failed for check in seen.failed)),
-                seen_in=len(found),
-                back=back,
-            )
-
-
-def _came_back(
-    machine: str, failed: tuple[PastRun, Seen], found: list[tuple[PastRun, Seen]], runs: Sequence[PastRun]
-) -> bool:  # fmt: skip
-    """Whether a machine is seen again under another name, or after another machine had taken its name."""
-    first, as_then = failed
-    later = [(run, seen) for run, seen in found if run.started > first.started]
-    if any(seen.name != as_then.name for _, seen in later):
-        return True
-    replaced = [
-        run.started
-        for run in runs
-        for seen in run.nodes
-        if run.started > first.started and seen.name == as_then.name and seen.machine != machine
-    ]
-    return bool(replaced) and any(run.started > min(replaced) for run, _ in later)
+def _visit(run: PastRun, seen: Seen) -> Visit:
+    if seen.failed:
+        return Visit(run_id=run.run_id, time=run.started, found="failed")
+    measured: Literal["partner", "alone"] = "partner" if seen.partners else "alone"
+    return Visit(run_id=run.run_id, time=run.started, found=measured if seen.measured else "absent")
 
 
 def pooled(runs: Sequence[PastRun]) -> Rates:
@@ -239,15 +225,16 @@ def pooled(runs: Sequence[PastRun]) -> Rates:
 
 
 def _series(runs: Sequence[PastRun]) -> Iterator[Series]:
-    """Each metric that two runs or more have, with the params that most of them have."""
+    """Each metric that two runs or more have with the same params: those that the last run has, else the most have."""
     for described in CATALOGUE:
         by_params: dict[object, list[tuple[PastRun, Middle]]] = {}
         for run in runs:
             for middle in run.middles:
                 if middle.metric == described.name:
                     by_params.setdefault(params_key(middle.params), []).append((run, middle))
-        longest = max(by_params.values(), key=lambda found: (len(found), str(found[0][1].params)), default=[])
-        if len(longest) > 1:
+        several = [found for found in by_params.values() if len(found) > 1]
+        if several:
+            longest = max(several, key=lambda found: (found[-1][0] is runs[-1], len(found), str(found[0][1].params)))
             yield Series(
                 metric=described.name,
                 unit=described.unit,

@@ -14,7 +14,8 @@ from .baselines import hardware_of
 from .facts import Facts
 from .joined import standing
 from .scope import nodes_of
-from .values import ParamsKey, Value, Values, params_key
+from .settings import Settings, settings_of
+from .values import ParamsKey, Values, params_key
 from .verdict import Verdict, VerdictWord
 
 
@@ -29,6 +30,7 @@ class Seen(Struct, frozen=True, kw_only=True):
     measured: bool
     partners: frozenset[str]
     failed: tuple[str, ...]
+    settings: Settings = ()
 
 
 class Middle(Struct, frozen=True, kw_only=True):
@@ -78,7 +80,7 @@ def past_run(run: Run, verdict: Verdict) -> PastRun | None:
         verdict=verdict.verdict,
         whole=run.complete,
         nodes=tuple(_nodes(now, verdict, trusted=all(one.detail in _OF_A_CUT for one in run.problems))),
-        middles=tuple(_middles(Values(now))),
+        middles=tuple(_middles(Values(now), len(now.header.promised))),
         failures=verdict.reliability.failures,
         node_days=verdict.reliability.node_days,
         price_per_gpu_hour=header.price_per_gpu_hour,
@@ -88,7 +90,7 @@ def past_run(run: Run, verdict: Verdict) -> PastRun | None:
 
 def _nodes(run: Run, verdict: Verdict, *, trusted: bool) -> Iterator[Seen]:
     """Each promised node. Where records are lost or altered nobody counts as measured."""
-    machines = machines_of(run)
+    machines, settings = machines_of(run), settings_of(run)
     joined = {node for event in run.events if event.kind == "node_joined" for node in nodes_of(event.subject)}
     measured = {node for record in run.measurements for node in nodes_of(record.subject)} if trusted else set()
     pairs = {nodes_of(record.subject) for record in run.measurements if _is_pair(record.subject)} if trusted else set()
@@ -106,6 +108,7 @@ def _nodes(run: Run, verdict: Verdict, *, trusted: bool) -> Iterator[Seen]:
             measured=name in measured,
             partners=frozenset(machines.get(other, other) for other in others),
             failed=tuple(failed),
+            settings=settings[name],
         )
 
 
@@ -125,14 +128,13 @@ def _is_pair(subject: str) -> bool:
         return False
 
 
-def _middles(values: Values) -> Iterator[Middle]:
-    by_params: dict[tuple[str, ParamsKey], list[Value]] = {}
+def _middles(values: Values, nodes: int) -> Iterator[Middle]:
+    """A figure of the whole cluster is one of so many nodes: with fewer it is another."""
+    found: dict[tuple[str, ParamsKey], tuple[Params, list[float]]] = {}
     for name, subject in values.pairs():
         for value in values.of(name, subject):
             if value.value is not None and metric(name).better != "neither":
-                by_params.setdefault((name, params_key(value.params)), []).append(value)
-    for (name, _), found in by_params.items():
-        numbers = [value.value for value in found if value.value is not None]
-        yield Middle(
-            metric=name, params=found[0].params, value=statistics.median(numbers), subjects=len(numbers)
-        )  # fmt: skip
+                params = {"nodes": nodes, **value.params} if subject == "cluster" else value.params
+                found.setdefault((name, params_key(params)), (params, []))[1].append(value.value)
+    for (name, _), (params, numbers) in found.items():
+        yield Middle(metric=name, params=params, value=statistics.median(numbers), subjects=len(numbers))

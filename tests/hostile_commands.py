@@ -33,8 +33,9 @@ _CHANGES = {
 }
 WARM = (
     "hwlottery.cli", "hwlottery.evidence", "hwlottery.scoring", "hwlottery.reports.page", "hwlottery.reports.exports",
-    "hwlottery.reports.terminal", "hwlottery.reports.problems", "hwlottery.reports.annex", "pyarrow.parquet",
-    "pyarrow.compute", "hwlottery.probes.profiles", "hwlottery.runner.command",
+    "hwlottery.reports.terminal", "hwlottery.reports.problems", "hwlottery.reports.annex",
+    "hwlottery.reports.history_page", "pyarrow.parquet", "pyarrow.compute", "hwlottery.probes.profiles",
+    "hwlottery.runner.command",
 )  # fmt: skip
 
 

@@ -124,6 +124,7 @@ def run(healthy: Path, tmp_path: Path) -> Path:
 
 # --- what commands may answer -------------------------------------------------------------------------------------
 
+HISTORY_FILES = ("-o", "OUT/history.html", "--junit", "OUT/history.xml", "--prometheus", "OUT/history.prom")
 JUDGES = frozenset({0, 3, 4, 5})
 # Of a command on a run: its arguments, and the codes where the run is whole, and where its record is damaged.
 ON_RUNS: dict[str, tuple[list[str], set[int], set[int]]] = {
@@ -140,7 +141,7 @@ ON_RUNS: dict[str, tuple[list[str], set[int], set[int]]] = {
     "exclude": (["export", "RUN", "--format", "exclude"], {0, 2}, {0}),
     "hostfile": (["export", "RUN", "--format", "hostfile"], {0, 2, 3, 4}, {3, 4}),
     "compare": (["compare", "RUN", "HEALTHY"], {0, 2, 3, 4, 5}, {0, 2, 3, 4, 5}),
-    "history": (["history", "FOLDER"], {0, 2, 3, 4, 5, 6}, {0, 2, 3, 4, 5, 6}),
+    "history": (["history", "FOLDER", *HISTORY_FILES], {0, 2, 3, 4, 5, 6}, {0, 2, 3, 4, 5, 6}),
     "recheck": (["recheck", "--baseline", "RUN", "--dry-run"], {0, 2}, {0, 2}),
 }
 
@@ -498,14 +499,17 @@ def test_every_command_takes_names_as_words_alone(
         assert not UNFIT.search(answers[name].out), f"{name}: {answers[name].out!r}"
     json.loads(answers["score --json"].out)
     ET.fromstring(answers["junit"].out)
+    ET.parse(commands.folder / "history.xml")
+    assert not UNFIT.search((commands.folder / "history.prom").read_text())
     if answers["hostfile"].code == 0:
         assert {line.split()[0] for line in answers["hostfile"].out.splitlines()} <= {"n00", node}
-    page = (commands.folder / "page.html").read_text()
-    assert page.count("</script>") == page.count("<script")
-    assert "<img" not in page
-    assert not UNFIT.search(page)
-    assert "canary" not in page
-    assert "root:" not in page
+    for file in ("page.html", "history.html"):
+        page = (commands.folder / file).read_text()
+        assert page.count("</script>") == page.count("<script")
+        assert "<img" not in page
+        assert not UNFIT.search(page)
+        assert "canary" not in page
+        assert "root:" not in page
 
 
 # --- documents ----------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from ..layout import Chart, Part
 from ..numbers import number_of, significant, span
 from ..rates import Rate, rates
 
-_UNIT = "per 1,000 node-days"
+UNIT = "per 1,000 node-days"
 _OURS = "this run, 95 %"
 
 
@@ -19,9 +19,9 @@ def failures(verdict: Verdict) -> Part | None:
         return None
     title = _title(seen)
     promised = _promised(verdict)
-    rows = [_ours(seen, promised), _prior(), *_published()]
+    rows = [_ours(seen, promised), assumed(), *published()]
     line = Line(value=promised * 1000, label=f"promised {significant(promised * 1000)}") if promised else None
-    axis = f"failures {_UNIT}"
+    axis = f"failures {UNIT}"
     svg = rates(rows, line=line, axis=axis, label=f"{title}. {'; '.join(f'{row.name}: {row.shown}' for row in rows)}.")
     sources = ", ".join(dict.fromkeys(each.source for each in PUBLISHED_RATES))
     note = f"Published: all causes, nodes of eight accelerators ({sources})."
@@ -34,7 +34,7 @@ def _answer(seen: Reliability) -> str:
     days = f"{significant(seen.node_days)} node-days"
     if seen.projected_rate is None:
         return f"{told} seen in {days}."
-    projected = f"Projections assume {significant(seen.projected_rate * 1000)} {_UNIT}"
+    projected = f"Projections assume {significant(seen.projected_rate * 1000)} {UNIT}"
     return f"{told} seen in {days}. {projected}: what was seen, weighted with what large clusters report."
 
 
@@ -42,10 +42,10 @@ def _title(seen: Reliability) -> str:
     shown = span(_thousand(seen.rate_low), _thousand(seen.rate_high))
     low, high = seen.rate_low or 0.0, seen.rate_high or 0.0
     if low > PLAUSIBLE_RATES[1]:
-        return f"Nodes fail more often than in published clusters: {shown} {_UNIT}"
+        return f"Nodes fail more often than in published clusters: {shown} {UNIT}"
     if high <= PLAUSIBLE_RATES[1]:
-        return f"Nodes fail no more often than in published clusters: {shown} {_UNIT}"
-    return f"Too few node-days to tell from published clusters: {shown} {_UNIT}"
+        return f"Nodes fail no more often than in published clusters: {shown} {UNIT}"
+    return f"Too few node-days to tell from published clusters: {shown} {UNIT}"
 
 
 def _ours(seen: Reliability, promised: float | None) -> Rate:
@@ -60,13 +60,15 @@ def _ours(seen: Reliability, promised: float | None) -> Rate:
     )
 
 
-def _prior() -> Rate:
+def assumed() -> Rate:
+    """What projections assume before anything was seen."""
     low, high = (1000 * rate for rate in PLAUSIBLE_RATES)
     shown = f"{significant(PRIOR_RATE * 1000)}, plausible {span(low, high)}"
     return Rate(name="assumed before", shown=shown, value=PRIOR_RATE * 1000, low=low, high=high)
 
 
-def _published() -> list[Rate]:
+def published() -> list[Rate]:
+    """What others published, the least first."""
     found = sorted(PUBLISHED_RATES, key=lambda each: each.rate)
     return [Rate(name=each.name, shown=significant(each.rate * 1000), value=each.rate * 1000) for each in found]
 
