@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from ..evidence import Document, Params
 from .accelerators import Accelerator
-from .entries import Entry, ReferenceKind, Source, Strict
+from .entries import Entry, ReferenceKind, ReferenceValue, Source, Strict
 from .fabrics import Fabric, Network
 from .loading import FOLDER, ReferenceFileError, model_from_text
 
@@ -33,23 +33,20 @@ class ReferenceFile(Strict):
             raise ValueError(f"key stands twice: {', '.join(doubled)}")
         return self
 
-    def without_source(self, known: Mapping[str, Source]) -> tuple[str, str] | None:
-        """The first entry with a value whose source is listed nowhere, and the name of that source."""
-        entries: list[Entry] = [*self.accelerators, *self.fabrics]
-        for entry in entries:
-            for value in entry.values:
-                if value.source not in known:
-                    return entry.key, value.source
-        return None
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """All of it, whatever kind."""
+        return (*self.accelerators, *self.fabrics)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class References:
-    """Accelerators, fabrics and the sources of their values; `own` is the user's file, where there was one."""
+    """Accelerators, fabrics and, entry by entry, the sources of their values; `own` is the user's file, where there was
+    one. The name of a source means what it means in its entry's file: two files may call two sources alike."""
 
     accelerators: tuple[Accelerator, ...]
     fabrics: tuple[Fabric, ...]
-    sources: Mapping[str, Source]
+    sources: Mapping[tuple[type[Entry], str], Mapping[str, Source]]
     own: Document | None = None
     own_keys: frozenset[str] = frozenset()
     _kinds: dict[tuple[str, int | None, float | None], Accelerator | None] = field(default_factory=dict, compare=False)
@@ -71,6 +68,10 @@ class References:
         fit = [entry for entry in self.fabrics if entry.is_this(network)]
         return max(fit, key=lambda entry: (entry.key in self.own_keys, entry.closeness), default=None)
 
+    def source(self, entry: Entry, value: ReferenceValue) -> Source:
+        """Where a value of an entry comes from."""
+        return self.sources[type(entry), entry.key][value.source]
+
     def figure(self, kind: Accelerator, metric: str, params: Params, of: ReferenceKind) -> float | None:
         """A value of a kind of accelerator as a number, looked up once for the same params."""
         key = (kind.key, metric, tuple(params.items()), of)
@@ -87,20 +88,24 @@ def shipped() -> References:
     return References(
         accelerators=tuple(entry for file in files for entry in file.accelerators),
         fabrics=tuple(entry for file in files for entry in file.fabrics),
-        sources={name: source for file in files for name, source in file.sources.items()},
+        sources={(type(entry), entry.key): file.sources for file in files for entry in file.entries},
     )
 
 
 def with_own(text: str, where: str) -> References:
     """The references with a user's file before them: an entry with the key of one of ours stands instead of it. Its
-    values name sources of its own or of ours. Raises ReferenceFileError; `where` names the file in it."""
+    values name sources of its own, or of our file of such entries; ours keep their sources, whatever it calls its own.
+    Raises ReferenceFileError; `where` names the file in it."""
     base = shipped()
-    file = _checked(text, where, base.sources)
+    kinds: tuple[type[Entry], ...] = (Accelerator, Fabric)
+    ours = {kind: _sources_of(kind, base) for kind in kinds}
+    file = _checked(text, where, ours)
+    own = {(type(entry), entry.key): {**ours[type(entry)], **file.sources} for entry in file.entries}
     return References(
         accelerators=_before(file.accelerators, base.accelerators),
         fabrics=_before(file.fabrics, base.fabrics),
-        sources={**base.sources, **file.sources},
-        own_keys=frozenset([*(one.key for one in file.accelerators), *(one.key for one in file.fabrics)]),
+        sources={**base.sources, **own},
+        own_keys=frozenset(entry.key for entry in file.entries),
         own=Document(name=where[-120:], sha256=hashlib.sha256(text.encode()).hexdigest(), text=text),
     )
 
@@ -110,16 +115,23 @@ def references_of(document: Document | None) -> References:
     return shipped() if document is None else with_own(document.text, document.name)
 
 
+def _sources_of(kind: type[Entry], base: References) -> Mapping[str, Source]:
+    return next(sources for (of, _), sources in base.sources.items() if of is kind)
+
+
 def _before(own: Iterable[_Entry], ours: Iterable[_Entry]) -> tuple[_Entry, ...]:
     first = list(own)
     keys = {entry.key for entry in first}
     return (*first, *(entry for entry in ours if entry.key not in keys))
 
 
-def _checked(text: str, where: str, known: Mapping[str, Source]) -> ReferenceFile:
+def _checked(text: str, where: str, ours: Mapping[type[Entry], Mapping[str, Source]]) -> ReferenceFile:
+    """A file, each of whose values names a source of it, or of `ours` by the kind of its entry."""
     file = model_from_text(text, where, ReferenceFile)
-    lacking = file.without_source({**known, **file.sources})
-    if lacking is not None:
-        choices = ", ".join(sorted({**known, **file.sources})) or "none: list it under sources"
-        raise ReferenceFileError(f"{where}: {lacking[0]}: source {lacking[1]!r} is not listed (choices: {choices})")
+    for entry in file.entries:
+        known = {**ours.get(type(entry), {}), **file.sources}
+        lacking = next((value.source for value in entry.values if value.source not in known), None)
+        if lacking is not None:
+            choices = ", ".join(sorted(known)) or "none: list it under sources"
+            raise ReferenceFileError(f"{where}: {entry.key}: source {lacking!r} is not listed (choices: {choices})")
     return file

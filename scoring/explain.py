@@ -203,8 +203,7 @@ def _of_hardware(kind: Accelerator | Fabric, known: References) -> Explanation:
     found_by = _found_by(kind) if isinstance(kind, Accelerator) else _fabric_found_by(kind)
     units = {metric.name: metric.unit for metric in CATALOGUE}
     lines = [*found_by, *(_value_line(value, units[value.metric]) for value in kind.values)]
-    used = dict.fromkeys(value.source for value in kind.values)
-    cited = "; ".join(f"{key}: {known.sources[key]}" for key in used)
+    cited = "; ".join({value.source: f"{value.source}: {known.source(kind, value)}" for value in kind.values}.values())
     return Explanation(kind="reference", title=kind.key, lines=tuple(lines), source=cited)
 
 

@@ -112,14 +112,14 @@ def comparison(
         return Comparison(why_none="this kind of accelerator has no reference")
     found = hardware.value(metric.name, params, reference.of)
     if found is not None:
-        source = references.sources[found.source].name
+        source = references.source(hardware, found).name
         return Comparison(found=found, source=source, kind=reference.of, warn=reference.warn, fail=reference.fail)
     wanted = reference.or_peak_warn is not None or reference.or_peak_fail is not None
     peak = hardware.value(metric.name, params, "peak") if wanted else None
     if peak is not None:
         return Comparison(
             found=peak,
-            source=references.sources[peak.source].name,
+            source=references.source(hardware, peak).name,
             kind="peak",
             stands_in=True,
             warn=reference.or_peak_warn,

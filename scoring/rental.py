@@ -137,7 +137,7 @@ def _peaks(figures: Figures, subjects: Sequence[str]) -> str:
     for kind in kinds.values():
         peak = kind.value("matmul.tflops", {"dtype": "bf16"}, "peak")
         if peak is not None:
-            from_whom = figures.facts.references.sources[peak.source].name
+            from_whom = figures.facts.references.source(kind, peak).name
             told.append(f"{kind.key}: dense bf16 peak {figure(peak.value, 'TFLOPS')} ({from_whom})")
     return "; ".join(told)
 

@@ -66,13 +66,15 @@ def test_explain_shows_a_users_reference_and_a_fabric_of_ours(tmp_path: Path) ->
     assert code == 0
     assert "32 x 100 Gbit/s EFA, AWS p5 and p5e: 400 GB/s a node" in told
     assert "floor 300 GB/s [AICR]" in " ".join(told.split())
+    code, told = answer("explain", "h100-sxm-80")
+    assert "MLE: stas00/ml-engineering 744d01e, compute/accelerator/README.md" in " ".join(told.split())
 
 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
         ("accelerators: [{key: a, name: [A], values: []}]", "accelerators.0.name: unknown key (choices: key, values"),
-        (OWN.replace("US}]", "WE}]"), "source 'WE' is not listed (choices: AICR, AZ,"),
+        (OWN.replace("US}]", "WE}]"), "source 'WE' is not listed (choices: AZ, DCGM, DGXC,"),
         ("!!python/object/apply:os.system ['touch harm']", "line 1: tags (!name) are not allowed"),
         ("x: " + "y" * 300_000, "over 256 KiB"),
     ],

@@ -3,9 +3,11 @@
 import hashlib
 
 import pytest
+import yaml
 
 from hwlottery.evidence import metric
 from hwlottery.references import Fabric, Network, ReferenceFileError, references_of, shipped, with_own
+from hwlottery.references.loading import FOLDER
 
 H100_BYTES, H200_BYTES, H20_BYTES = 85_024_112_640, 150_754_820_096, 102_625_181_696
 
@@ -57,8 +59,34 @@ def test_a_power_limit_that_cannot_be_read_gets_the_full_power_reference() -> No
 def test_every_value_has_a_source_and_a_known_metric() -> None:
     for accelerator in shipped().accelerators:
         for value in accelerator.values:
-            assert value.source in shipped().sources, accelerator.key
+            assert shipped().source(accelerator, value).name, accelerator.key
             assert metric(value.metric).better == "higher", "shares of these are value / reference"
+
+
+@pytest.mark.parametrize("name", ["accelerators.yaml", "fabrics.yaml"])
+def test_each_value_is_cited_as_its_own_file_cites_it_whatever_other_files_call_their_sources(name: str) -> None:
+    written = yaml.safe_load((FOLDER / name).read_text())
+    listed = written["accelerators" if name.startswith("acc") else "fabrics"]
+    known = {entry.key: entry for entry in (*shipped().accelerators, *shipped().fabrics)}
+    for entry in listed:
+        for value, plain in zip(known[entry["key"]].values, entry["values"], strict=True):
+            found = shipped().source(known[entry["key"]], value)
+            assert found.model_dump() == written["sources"][plain["source"]], entry["key"]
+
+
+def test_a_users_source_of_the_name_of_ours_is_that_of_the_users_values_alone() -> None:
+    own = """
+sources: {MLE: {name: EVIL-BLOG, at: nowhere, date: 2020-01-01}}
+accelerators:
+  - {key: mine, names: [Mine 1], values: [{metric: memory.copy, kind: peak, value: 9, source: MLE},
+                                          {metric: memory.triad, kind: peak, value: 9, source: TT}]}
+"""
+    mine = with_own(own, "own.yaml")
+    for entry in (*shipped().accelerators, *shipped().fabrics):
+        for value in entry.values:
+            assert mine.source(entry, value) == shipped().source(entry, value)
+    found = next(entry for entry in mine.accelerators if entry.key == "mine")
+    assert [mine.source(found, value).name for value in found.values] == ["EVIL-BLOG", "pytorch/torchtitan"]
 
 
 @pytest.mark.parametrize("key", ["a100-sxm-80", "h100-sxm-80", "h200-sxm-141"])
