@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from ..evidence import metric
+from ..evidence import Device, metric
 from .entries import Positive, Source, Strict, Text
 from .loading import FOLDER, ReferenceFileError, model_from_text
 
@@ -56,9 +56,10 @@ class RunSpreads(Strict):
             raise KeyError(f"{FILE} has no spread of {name} on {each}")
         return max(fit, key=lambda one: one.each is not None)
 
-    def of_one_subject(self, name: str) -> float:
+    def of_one_subject(self, name: str, device: Device) -> float:
         """The spread of a metric on one subject."""
-        return self.one_subject_of.get(name.partition(".")[0], self.one_subject).spread
+        of_family = self.one_subject_of.get(name.partition(".")[0], self.one_subject)
+        return (self.on_cpus if device == "cpu" else of_family).spread
 
 
 @cache

@@ -35,9 +35,11 @@ MOST_SUSPECTS = 4
 
 
 class Before(Struct, frozen=True, kw_only=True):
-    """What the earlier run has of a value, or why there is none to compare with, and what has changed since."""
+    """What the earlier run has of a value, or why there is none to compare with, and what has changed since. `spread`
+    is one standard deviation from run to run, as a share."""
 
     value: Value | None = None
+    spread: float = 0.0
     why_none: str = ""
     suspects: tuple[str, ...] = ()
 
@@ -121,7 +123,10 @@ class BaselineFigures:
         if found is None:
             return Before(why_none="the baseline has no value for this", suspects=suspects)
         other = self._other_method(value, found)
-        return Before(why_none=other, suspects=suspects) if other else Before(value=found, suspects=suspects)
+        if other:
+            return Before(why_none=other, suspects=suspects)
+        spread = run_spreads().of_one_subject(described.name, self.now.header.device)
+        return Before(value=found, spread=spread, suspects=suspects)
 
     def value_of(self, described: Metric, target: Target, params: Params) -> Value | None:
         """The earlier run's value of the same hardware with the same params; None where it has none."""
@@ -243,16 +248,17 @@ def counterparts(
     return found
 
 
-def against(value: Value, number: float, before: Value, metric: Metric) -> Against | None:
+def against(value: Value, number: float, before: Before, metric: Metric) -> Against | None:
     """The number as a share of the earlier value, with an interval from both runs' samples and from what differs from
-    run to run; None where the earlier value is not above 0."""
-    if before.value is None or not before.value > 0 or not number > 0:
+    run to run; None where there is no earlier value above 0."""
+    earlier = before.value
+    if earlier is None or earlier.value is None or not earlier.value > 0 or not number > 0:
         return None
     return Against(
-        share=before.value / number if metric.better == "lower" else number / before.value,
-        error=math.hypot(*(error_of_median(one.noise or 0.0, one.samples) for one in (value, before))),
-        between=math.sqrt(2) * run_spreads().of_one_subject(metric.name),
-        samples=min(value.samples, before.samples),
+        share=earlier.value / number if metric.better == "lower" else number / earlier.value,
+        error=math.hypot(*(error_of_median(one.noise or 0.0, one.samples) for one in (value, earlier))),
+        between=math.sqrt(2) * before.spread,
+        samples=min(value.samples, earlier.samples),
     )
 
 

@@ -27,7 +27,7 @@ class Comparing:
         if value.value is None or before.value is None or before.value.value is None:
             self._changes[key] = None
             return
-        told = against(value, value.value, before.value, described)
+        told = against(value, value.value, before, described)
         if told is None:
             self._changes[key] = None
             return

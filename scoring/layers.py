@@ -180,7 +180,7 @@ def by_baseline(  # both values, each with its number
     `others` are the values of the other attempts; `once`: the figure is of no single node or spans minutes, so that its
     samples stand for a retest.
     """
-    told = against(value, number, before.value, metric) if before.value else None
+    told = against(value, number, before, metric)
     if told is None or before.value is None or before.value.value is None:
         why = before.why_none or "the baseline's value is not above 0"
         return Judged(layer="baseline", result="not_measured", expected=why, reason="no_reference", detail=why)
@@ -201,7 +201,7 @@ def by_baseline(  # both values, each with its number
         )
     if result == "pass" or not told.worse:
         return msgspec.structs.replace(judged, result="pass", detail="")
-    shares = [other.share for one in others if (other := against(value, one, before.value, metric))]
+    shares = [other.share for one in others if (other := against(value, one, before, metric))]
     again = any(_by_share(share, baseline.warn, baseline.fail) == "fail" for share in shares)
     if result == "fail" and not again and not once:
         return msgspec.structs.replace(

@@ -106,7 +106,7 @@ def rental_of(run: Run, figures: Figures, excluded: Sequence[str], terms: Terms 
         mfu=_across(figures, "burn_in.mfu", subjects, "share"),
         speed=_across(figures, "burn_in.model_tflops", subjects, "TFLOPS"),
         loss=straggler_loss(figures, subjects),
-        save_s=_slowest(figures, [("burn_in.checkpoint", ["cluster"]), ("checkpoint.save", run.header.filesystems)]),
+        save_s=_slowest(figures, [("checkpoint.save", run.header.filesystems), ("burn_in.checkpoint", ["cluster"])]),
         recovery=_recovery(run, figures, costs),
         waits=_waits(costs, terms or Terms()),
         rate=projected_rate(failures_seen(run), node_days(run)),
@@ -143,12 +143,11 @@ def _peaks(figures: Figures, subjects: Sequence[str]) -> str:
 
 
 def _slowest(figures: Figures, choices: Iterable[tuple[str, Sequence[str]]]) -> float | None:
-    """Seconds of the slowest of the first metric that was measured on all its subjects: a job waits for the slowest."""
-    for metric, subjects in choices:
-        values = [value.value for subject in subjects for value in figures.of(metric, subject)]
-        if values and None not in values:
-            return max(value for value in values if value is not None)
-    return None
+    """Seconds of the slowest of all that was to be measured: a job waits for the slowest. None where one of them did
+    not come, for the one that did not come may be the slowest."""
+    values = [value.value for metric, on in choices for subject in on for value in figures.of(metric, subject)]
+    whole = [value for value in values if value is not None]
+    return max(whole) if whole and len(whole) == len(values) else None
 
 
 def _recovery(run: Run, figures: Figures, costs: Costs) -> Wait:

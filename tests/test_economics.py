@@ -216,6 +216,42 @@ def test_slow_saves_cost_the_difference_in_goodput() -> None:
     assert "with saves of 120 s" in cost.usd.basis
 
 
+def test_every_figure_that_money_is_reckoned_from_is_judged() -> None:
+    judged = {check.metric for check in load_policy("acceptance").checks}
+    checkpoints = {"burn_in.checkpoint", "checkpoint.save", "checkpoint.read_back"}
+    assert judged >= {"burn_in.mfu", "burn_in.straggler_loss"} | checkpoints
+
+
+@pytest.mark.parametrize(("seconds", "result"), [(12.0, "pass"), (300.0, "warn"), (3600.0, "fail"), (86400.0, "fail")])
+def test_saves_of_the_training_itself_are_judged_and_cost_what_they_cost(seconds: float, result: str) -> None:
+    header, records = make_run()
+    slow = metric_at("burn_in.checkpoint", seconds)
+    verdict = score_run(as_run(header, [slow(record) for record in records]))
+    assert [f.result for f in verdict.findings if f.check == "checkpoint.of_training"] == [result]
+    assert situation(verdict.economics).save_s == seconds
+    assert bool(verdict.economics.findings) == (result != "pass")
+    assert (verdict.verdict == "NO_GO") == (result == "fail")
+
+
+@pytest.mark.parametrize("name", ["burn_in.checkpoint", "checkpoint.save"])
+@pytest.mark.parametrize("how", ["timed out", "impossible"])
+def test_of_two_kinds_of_saves_one_alone_is_no_figure(name: str, how: str) -> None:
+    def change(record: AnyRecord) -> AnyRecord:
+        if not isinstance(record, Measurement) or record.metric != name:
+            return record
+        if how == "impossible":
+            return msgspec.structs.replace(record, samples=(-1.0,) * 5)
+        return NotMeasured(
+            metric=name, subject=record.subject, params=record.params, trial=record.trial, reason="timeout"
+        )
+
+    header, records = make_run()
+    verdict = score_run(as_run(header, [change(record) for record in records]))
+    assert not verdict.signable
+    assert verdict.economics.goodput is None
+    assert verdict.economics.usd_per_pflop_day is None
+
+
 def test_nothing_measured_is_nothing_said() -> None:
     header, records = make_run()
     found = score_run(as_run(header, [r for r in records if not isinstance(r, Measurement)])).economics

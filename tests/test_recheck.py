@@ -99,6 +99,14 @@ def test_a_drop_within_noise_decides_nothing() -> None:
     assert (found.result, found.reason) == ("not_measured", "no_power")
 
 
+def test_on_cpus_runs_differ_so_much_that_half_the_speed_decides_nothing() -> None:
+    """Two smoke runs of one shared machine, 22 minutes apart: 49 % of the products by one shape, 216 % by another."""
+    half = made(device="cpu", change=times("memory.copy", "n01/slot1", 0.49))
+    found = on(score_run(half, baseline=made(device="cpu")), "n01/slot1")
+    assert (found.result, found.reason) == ("not_measured", "no_power")
+    assert "only more runs would tell" in found.detail
+
+
 def noisy_too(record: AnyRecord) -> AnyRecord:
     return times("memory.copy", "n01/gpu1", 1.0, spread=0.9)(record)
 
