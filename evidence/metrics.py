@@ -271,6 +271,12 @@ def value_of(measurement: Measurement) -> float | None:
     return None if place is None or measurement.quantiles is None else measurement.quantiles[place]
 
 
+def median_of(ordered: Sequence[float]) -> float:
+    """The median of samples in order, of which there is one at least."""
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
 def value_of_samples(name: str, samples: Sequence[float]) -> float | None:
     """The value that a metric's statistic makes of samples, in its unit; None of none, or of an unknown metric."""
     return _BY_NAME[_METRICS[name].statistic](samples) if samples and name in _METRICS else None

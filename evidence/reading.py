@@ -11,6 +11,8 @@ import hashlib
 import re
 from collections.abc import Iterator
 from datetime import datetime
+from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,26 +21,15 @@ from msgspec import Struct
 
 from .errors import RunError
 from .header import FORMAT, RunHeader
+from .record_file import RECORD_FILES, one_line, records_in
 from .records import AnyRecord, Event, Fact, Measurement, NotMeasured, TrialPlan
 from .sequence import Problem, finish_problems, sequence_problems
 
-LONGEST_LINE = 4 * 2**20
 LARGEST_FILE = 2**30
 LARGEST_HEADER = 16 * 2**20
-MOST_RECORDS = 2_000_000  # of a file; 512 nodes of 8 accelerators have 400,000 measurements
-MOST_SAMPLES = 40_000_000  # of a run, whose short numbers in text grow to many times that in memory
-MOST_UNREADABLE = 10_000  # lines of a file
 DEEPEST_FOLDER = 8
 BASELINE = "baseline"  # the folder with what scoring needs of an earlier run
 FOLDERS = ("telemetry", "logs", BASELINE)
-
-RECORD_FILES = ("plan.jsonl", "facts.jsonl", "measurements.jsonl", "events.jsonl")
-_TYPE_OF: dict[str, object] = {
-    "plan.jsonl": TrialPlan,
-    "facts.jsonl": Fact,
-    "measurements.jsonl": Measurement | NotMeasured,
-    "events.jsonl": Event,
-}
 
 
 class Run(Struct, kw_only=True):
@@ -103,11 +94,11 @@ def collector_paused() -> Iterator[None]:
 def _read(path: Path, *, is_copy: bool = False) -> Run:
     problems: list[Problem] = []
     header = read_header(path)
-    by_file: dict[str, list[AnyRecord]] = {name: list(_records(path, name, problems)) for name in RECORD_FILES}
-    everything = [record for records in by_file.values() for record in records]
-    numbers = [record.number or 0 for record in everything]
-    problems += sequence_problems(numbers)
-    problems += finish_problems(by_file, header)
+    by_file: dict[str, list[AnyRecord]] = {name: _records(path, name, problems) for name in RECORD_FILES}
+    numbers = {name: sorted([record.number or 0 for record in records]) for name, records in by_file.items()}
+    every = sorted(chain.from_iterable(numbers.values()))
+    problems += sequence_problems(every)
+    problems += finish_problems(by_file["events.jsonl"], numbers, header)
     problems += checksum_problems(path)
     current = _in_force(by_file)
     baseline = None if is_copy else _baseline_of(path, header, problems)
@@ -120,7 +111,7 @@ def _read(path: Path, *, is_copy: bool = False) -> Run:
         not_measured=_sorted(current["measurements.jsonl"], NotMeasured),
         events=_sorted(current["events.jsonl"], Event),
         problems=problems,
-        last_number=max(numbers, default=0),
+        last_number=every[-1] if every else 0,
         line_counts={name: len(records) for name, records in by_file.items()},
         baseline=baseline,
     )
@@ -144,7 +135,7 @@ def _baseline_of(path: Path, header: RunHeader, problems: list[Problem]) -> Run 
     try:
         found = _read(folder, is_copy=True)
     except RunError as error:
-        problems.append(Problem(kind="unreadable", place=BASELINE, detail=_one_line(error)))
+        problems.append(Problem(kind="unreadable", place=BASELINE, detail=one_line(error)))
         return None
     # Telemetry, logs and a baseline of its own were not copied: its sums name them all the same.
     left_out = tuple(f"{name}/" for name in FOLDERS)
@@ -174,61 +165,27 @@ def read_header(path: Path) -> RunHeader:
             )
         return msgspec.json.decode(content, type=RunHeader)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise RunError(f"{file} cannot be read: {_one_line(error)}") from error
+        raise RunError(f"{file} cannot be read: {one_line(error)}") from error
 
 
 class _Version(Struct):
     format: int
 
 
-def _records(path: Path, name: str, problems: list[Problem]) -> Iterator[AnyRecord]:
-    """Decode one record file line by line; what cannot be decoded is a problem and the next line goes on."""
+def _records(path: Path, name: str, problems: list[Problem]) -> list[AnyRecord]:
+    """The records of one file; one that is not there, is a link or too large is a problem."""
     file = path / name
     if not _is_plain_file(file):
         problems.append(Problem(kind="missing", place=name, detail="the file is not there"))
-        return
+        return []
     if file.stat().st_size > LARGEST_FILE:
         problems.append(_too_large(name))
-        return
-    decoder = msgspec.json.Decoder(_TYPE_OF[name])
-    samples, before = 0, len(problems)
-    for place, line in _lines(file, problems):
-        if len(problems) - before > MOST_UNREADABLE or samples > MOST_SAMPLES:
-            what = "unreadable lines" if samples <= MOST_SAMPLES else "samples"
-            problems.append(Problem(kind="unreadable", place=f"{name}:{place}", detail=f"too many {what}: ended here"))
-            return
-        try:
-            record: AnyRecord = decoder.decode(line)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            problems.append(Problem(kind="unreadable", place=f"{name}:{place}", detail=_one_line(error)))
-            continue
-        if record.number is None:
-            problems.append(Problem(kind="unreadable", place=f"{name}:{place}", detail="no number"))
-            continue
-        if type(record) is Measurement:
-            samples += len(record.samples or ())
-        yield record
+        return []
+    return records_in(file, problems)
 
 
 def _too_large(name: str) -> Problem:
     return Problem(kind="unreadable", place=_shown(name), detail=f"over {LARGEST_FILE >> 30} GiB: not read")
-
-
-def _lines(file: Path, problems: list[Problem]) -> Iterator[tuple[int, bytes]]:
-    """Lines with their place, each at most LONGEST_LINE bytes; a longer one is a problem and ends the reading."""
-    with file.open("rb") as opened:
-        for place in range(1, MOST_RECORDS + 2):
-            line = opened.readline(LONGEST_LINE + 1)
-            if not line:
-                return
-            if len(line) > LONGEST_LINE or place > MOST_RECORDS:
-                what = f"over {LONGEST_LINE >> 20} MiB" if len(line) > LONGEST_LINE else "too many lines"
-                problems.append(Problem(kind="unreadable", place=f"{file.name}:{place}", detail=what))
-                return
-            if not line.endswith(b"\n"):
-                problems.append(Problem(kind="unreadable", place=f"{file.name}:{place}", detail="torn: no line end"))
-                return
-            yield place, line
 
 
 _SUM_LINE = re.compile(r"(?P<sum>[0-9a-f]{64})  (?P<name>[^\x00-\x1f\x7f]{1,400})")
@@ -291,17 +248,19 @@ def _in_force(by_file: dict[str, list[AnyRecord]]) -> dict[str, list[AnyRecord]]
     for plan in by_file["plan.jsonl"]:
         if plan.trial is not None:
             begun[plan.trial] = max(begun.get(plan.trial, 0), plan.number or 0)
+    since = begun.get
     return {
-        name: [r for r in records if r.trial is None or (r.number or 0) >= begun.get(r.trial, 0)]
+        name: [r for r in records if r.trial is None or (r.number or 0) >= since(r.trial, 0)]
         for name, records in by_file.items()
     }
 
 
+_number = attrgetter("number")
 _R = TypeVar("_R", Fact, Measurement, NotMeasured, Event, TrialPlan)
 
 
 def _sorted(records: list[AnyRecord], kind: type[_R]) -> list[_R]:
-    return sorted((r for r in records if isinstance(r, kind)), key=lambda record: record.number or 0)
+    return sorted([record for record in records if isinstance(record, kind)], key=_number)
 
 
 def _is_plain_file(file: Path) -> bool:
@@ -323,7 +282,3 @@ def sha256_of(file: Path) -> str:
 
 def _shown(name: str) -> str:
     return name.encode("ascii", "backslashreplace").decode()[:200]
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__

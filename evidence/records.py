@@ -14,7 +14,10 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 Scalar = bool | int | float | str
-Params = dict[str, Scalar]
+# Integers beyond 64 bits: JSON readers and floats differ in what they make of them.
+_LEAST_INTEGER, _MOST_INTEGER = -(2**63), 2**63 - 1
+Stored = bool | Annotated[int, Meta(ge=_LEAST_INTEGER, le=_MOST_INTEGER)] | float | str
+Params = dict[str, Stored]
 Number = Annotated[int, Meta(ge=1)]
 SubjectText = Annotated[str, Meta(min_length=1, max_length=512)]
 Name = Annotated[str, Meta(min_length=1, max_length=128)]
@@ -59,21 +62,23 @@ EventKind = Literal[
 ]
 
 MOST_SAMPLES = 1000
-_LEAST_INTEGER, _MOST_INTEGER = -(2**63), 2**63 - 1
 QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 
 
-class Record(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What all records share: their place in the run's one sequence, and the trial they came from."""
+class Record(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    """What all records share: their place in the run's one sequence, and the trial they came from.
+
+    None refers to itself, so that the cyclic garbage collector need not walk over a million of them (gc=False).
+    """
 
     number: Number | None = None
     trial: str | None = None
 
 
 def _refuse_huge(values: Iterable[Scalar]) -> None:
-    """Integers beyond 64 bits: JSON readers and floats differ in what they make of them."""
+    """Integers beyond 64 bits, in a record that was not read but made."""
     for value in values:  # a plain loop: it runs for each record of a run
-        if isinstance(value, int) and not _LEAST_INTEGER <= value <= _MOST_INTEGER:
+        if value.__class__ is int and not _LEAST_INTEGER <= value <= _MOST_INTEGER:
             raise ValueError("an integer beyond 64 bits")
 
 
@@ -82,7 +87,7 @@ class Fact(Record, frozen=True, kw_only=True, tag="fact"):
 
     subject: SubjectText
     key: Name
-    value: Scalar
+    value: Stored
 
     def __post_init__(self) -> None:
         """Refuse a value that not every reader understands alike."""
@@ -111,21 +116,21 @@ class Measurement(Record, frozen=True, kw_only=True, tag="measurement"):
 
     def __post_init__(self) -> None:
         """Refuse a measurement that carries no value or several, or one that is not finite."""
-        given = [part for part in (self.samples, self.quantiles, self.value) if part is not None]
-        if len(given) != 1:
+        samples, quantiles, value = self.samples, self.quantiles, self.value
+        if (samples is None) + (quantiles is None) + (value is None) != 2:  # one of three is there
             raise ValueError("a measurement has either samples, or quantiles, or a value")
-        if self.samples is not None and not 1 <= len(self.samples) <= MOST_SAMPLES:
+        if samples is not None and not 1 <= len(samples) <= MOST_SAMPLES:
             raise ValueError(f"a measurement has 1 to {MOST_SAMPLES} samples")
         # A sum is finite only where all numbers are; one that overflows is looked at again.
-        if not math.isfinite(sum(numbers := self.numbers())) and not all(map(math.isfinite, numbers)):
+        numbers = samples if samples is not None else self.numbers()
+        if not math.isfinite(sum(numbers)) and not all(map(math.isfinite, numbers)):
             raise ValueError("not finite: write NotMeasured with reason not_finite")
-        self._refuse_odd_quantiles()
+        if quantiles is not None or self.count is not None:
+            self._refuse_odd_quantiles()
         _refuse_huge(self.params.values())
 
     def _refuse_odd_quantiles(self) -> None:
         """Quantiles rise, and stand for more samples than are kept one by one; nothing else has a count."""
-        if self.quantiles is None and self.count is None:
-            return
         if self.quantiles is None or len(self.quantiles) != len(QUANTILES) or (self.count or 0) <= MOST_SAMPLES:
             raise ValueError(f"quantiles are {len(QUANTILES)} values with their count, above {MOST_SAMPLES}")
         if any(low > high for low, high in pairwise(self.quantiles)):
@@ -173,16 +178,12 @@ class Event(Record, frozen=True, kw_only=True, tag="event"):
     counts: dict[str, int] | None = None
 
 
-class Fill(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class Fill(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
     """One value that a trial is to bring: what stays unfilled becomes NotMeasured."""
 
     metric: Name
     subject: SubjectText
     params: Params = {}
-
-    def __post_init__(self) -> None:
-        """Refuse params that not every reader understands alike."""
-        _refuse_huge(self.params.values())
 
 
 class TrialPlan(Record, frozen=True, kw_only=True, tag="plan"):

@@ -1,8 +1,7 @@
 """The one sequence of numbers that runs through a run, and where it ends: what of it is lost, doubled or cut off."""
 
 from bisect import bisect_right
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, pairwise
 from typing import Literal
 
@@ -25,19 +24,16 @@ class Problem(Struct, frozen=True, kw_only=True):
         return f"{self.place}: {self.detail}"
 
 
-def sequence_problems(numbers: list[int]) -> Iterator[Problem]:
-    """Numbers that stand more than once, and those that are missing."""
-    seen = Counter(numbers)
-    doubled = [number for number, times in seen.items() if times > 1]
-    if doubled:
-        yield Problem(
-            kind="duplicate",
-            place="records",
-            detail=f"{_told(len(doubled), sorted(doubled)[:_SHOWN])} stand more than once",
-        )
-    lost = max(seen, default=0) - len(seen)
+def sequence_problems(numbers: Sequence[int]) -> Iterator[Problem]:
+    """Of all numbers in order, those that stand more than once, and those that are missing."""
+    seen = dict.fromkeys(numbers)
+    if len(seen) < len(numbers):
+        doubled = dict.fromkeys(low for low, high in pairwise(numbers) if low == high)
+        told = _told(len(doubled), list(islice(doubled, _SHOWN)))
+        yield Problem(kind="duplicate", place="records", detail=f"{told} stand more than once")
+    lost = (numbers[-1] if numbers else 0) - len(seen)
     if lost:
-        yield Problem(kind="gap", place="records", detail=f"{_told(lost, _first_gaps(sorted(seen)))} are missing")
+        yield Problem(kind="gap", place="records", detail=f"{_told(lost, _first_gaps(list(seen)))} are missing")
 
 
 def _first_gaps(numbers: Sequence[int]) -> list[int]:
@@ -46,14 +42,13 @@ def _first_gaps(numbers: Sequence[int]) -> list[int]:
     return list(islice(chain.from_iterable(gaps), _SHOWN))
 
 
-def finish_problems(by_file: Mapping[str, Sequence[AnyRecord]], header: RunHeader) -> Iterator[Problem]:
+def finish_problems(
+    events: Iterable[AnyRecord], numbers: Mapping[str, Sequence[int]], header: RunHeader
+) -> Iterator[Problem]:
     """The last record of a finished run is run_finished, with the last number and the counts of lines; so is the last
-    of each accepted run that was joined."""
-    numbers = {name: sorted(record.number or 0 for record in records) for name, records in by_file.items()}
+    of each accepted run that was joined. `numbers` are those of each file's records, in order."""
     ends = {
-        record.number or 0: record
-        for record in by_file["events.jsonl"]
-        if isinstance(record, Event) and record.kind == "run_finished"
+        record.number or 0: record for record in events if isinstance(record, Event) and record.kind == "run_finished"
     }
     if max((found[-1] for found in numbers.values() if found), default=0) not in ends:
         yield Problem(kind="unfinished", place="events.jsonl", detail="the run did not finish")

@@ -14,7 +14,8 @@ import msgspec
 
 from .errors import RunError
 from .header import RunHeader
-from .reading import BASELINE, FOLDERS, RECORD_FILES, Run, entries_below, read_header, read_run, sha256_of
+from .reading import BASELINE, FOLDERS, Run, entries_below, read_header, read_run, sha256_of
+from .record_file import RECORD_FILES
 from .records import AnyRecord, Event, Fact, Measurement, NotMeasured, TrialPlan
 
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT

@@ -5,19 +5,43 @@ from .derived import Figures
 from .policy_layers import Range, Wanted
 from .policy_model import Check
 from .scope import Target
-from .values import Value
+from .series import NO_KIND, Value
 
 
-def wanted_values(figures: Figures, check: Check, target: Target) -> tuple[list[Value], list[Params]]:
-    """The values that a check judges on a subject, and the params that it asks for and nobody measured."""
-    if target.unknown:
-        return [], [{}]
-    found = list(figures.of(check.metric or "", target.subject))
-    if target.also:
-        found += figures.of(check.metric or "", target.also)
-    values = [value for value in found if asked(value.params, check.where)]
+class Wants:
+    """What the checks of one policy ask of a run's values. Which of a subject's values a check asks for is looked up
+    once for all subjects whose values have the same params."""
+
+    def __init__(self, figures: Figures) -> None:
+        self._figures = figures
+        self._known: dict[tuple[str, tuple[int, ...]], tuple[tuple[int, ...], list[Params]]] = {}
+
+    def of(self, check: Check, target: Target) -> tuple[list[Value], list[Params]]:
+        """The values that a check judges on a subject, and the params that it asks for and nobody measured."""
+        if target.unknown:
+            return [], [{}]
+        found = self._figures.of(check.metric or "", target.subject)
+        if target.also:
+            found = [*found, *self._figures.of(check.metric or "", target.also)]
+        return self.among(check, found)
+
+    def among(self, check: Check, found: list[Value]) -> tuple[list[Value], list[Params]]:
+        """The same of a subject's values."""
+        kinds = tuple([value.kind for value in found])
+        if NO_KIND in kinds:
+            places, gaps = _wanted(check, found)
+        else:
+            known = self._known.get((check.check, kinds))
+            places, gaps = known or self._known.setdefault((check.check, kinds), _wanted(check, found))
+        return [found[place] for place in places], gaps
+
+
+def _wanted(check: Check, found: list[Value]) -> tuple[tuple[int, ...], list[Params]]:
+    """The places of the values that a check asks for, and what of it has no value."""
+    places = tuple(place for place, value in enumerate(found) if asked(value.params, check.where))
+    values = [found[place] for place in places]
     gaps = [gap for key, wanted in check.where.items() for gap in _gaps(key, wanted, values)]
-    return values, gaps if values else gaps or [{}]
+    return places, gaps if values else gaps or [{}]
 
 
 def asked(params: Params, where: dict[str, Wanted]) -> bool:

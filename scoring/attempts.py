@@ -18,6 +18,8 @@ def other_attempts(value: Value, number: float) -> list[float]:
 
 def number_to_judge(check: Check, described: Metric, value: Value) -> float:
     """The last attempt's value; the worst of all attempts where a fault seen once is not undone by a retest."""
+    if value.value is not None and not value.earlier:
+        return value.value
     numbers = [*value.earlier] if value.value is None else [value.value, *value.earlier]
     if not check.any_attempt:
         return numbers[0]

@@ -41,9 +41,10 @@ def _by_level(figures: Figures) -> dict[str, list[Value]]:
     subjects = [one for one in figures.measured.subjects(BUSBW) if _is_pair(one)]
     values = [value for subject in subjects for value in figures.of(BUSBW, subject)]
     sizes = [size for value in values if isinstance(size := value.params.get("bytes"), int)]
+    largest = max(sizes, default=0)
     found: dict[str, list[Value]] = {}
     for value in values:
-        if value.params.get("bytes") == max(sizes, default=0):
+        if value.params.get("bytes") == largest:
             found.setdefault(str(value.params.get("level", "")), []).append(value)
     return found
 

@@ -6,12 +6,13 @@ from typing import Any
 
 import msgspec
 
-from ..evidence import Promised, RunHeader, metric
+from ..evidence import Params, Promised, RunHeader, metric
 from ..references import Accelerator
 from .concurrency import concurrency_kept
 from .facts import Facts
 from .line_rate import rail_line_rate
 from .scope import nodes_of
+from .series import NO_KIND
 from .values import Value, Values, params_key
 from .words import counted, figure
 
@@ -25,6 +26,7 @@ class Figures:
         self.facts = facts
         self._nodes = {node.node: node for node in header.promised}
         self._derived: dict[tuple[str, str], list[Value]] = {}
+        self._peaks: dict[tuple[str, str, str, int], float | None] = {}
         self.shared: dict[object, Any] = {}  # what checks made of many values, for those that ask for the same
 
     def of(self, name: str, subject: str) -> list[Value]:
@@ -37,9 +39,9 @@ class Figures:
             if derived:
                 self._derived[key] = _DERIVE[name](self, subject) if name in _DERIVE else []
             else:
-                self._derived[key] = [
-                    _believed(self, name, subject, value) for value in self.measured.of(name, subject)
-                ]
+                kind = self.kind_of(subject)
+                found = self.measured.of(name, subject)
+                self._derived[key] = found if kind is None else [_believed(self, name, kind, one) for one in found]
         return self._derived[key]
 
     def kind_of(self, subject: str) -> Accelerator | None:
@@ -51,33 +53,38 @@ class Figures:
         """A promised node."""
         return self._nodes.get(name)
 
+    def peak(self, kind: Accelerator, of: str, dtype: str, ranks: int = 0) -> float | None:
+        """The peak of a kind of accelerator in the unit of `of`, for products the dense one of that dtype."""
+        key = (kind.key, of, dtype, ranks)
+        if key not in self._peaks:
+            params: Params = {"dtype": dtype, "ranks": ranks}
+            self._peaks[key] = self.facts.references.figure(kind, of, params, "peak")
+        return self._peaks[key]
+
 
 def _over_peak(of: str, default_dtype: str) -> Callable[[Figures, str], list[Value]]:
     """A rate over the accelerator's dense peak at its dtype."""
 
     def derive(figures: Figures, subject: str) -> list[Value]:
-        return [_share_of_peak(figures, subject, value, default_dtype) for value in figures.of(of, subject)]
+        kind = figures.facts.accelerator(subject)
+        return [_share_of_peak(figures, subject, kind, value, default_dtype) for value in figures.of(of, subject)]
 
     return derive
 
 
-def _share_of_peak(figures: Figures, subject: str, value: Value, default_dtype: str) -> Value:
+def _share_of_peak(
+    figures: Figures, subject: str, kind: Accelerator | None, value: Value, default_dtype: str
+) -> Value:  # fmt: skip
     if value.value is None:
         return value
-    kind = figures.facts.accelerator(subject)
     dtype = value.params.get("dtype", default_dtype)
-    peak = _peak(figures, kind, "matmul.tflops", str(dtype)) if kind else None
+    peak = figures.peak(kind, "matmul.tflops", str(dtype)) if kind else None
     if peak is None:
         name = figures.facts.get(subject, "accelerator.name")
         known = f"no peak for {name} at {dtype}" if name is not None else "the accelerator's name was not recorded"
         return _without_value(value, "no_reference", known)
     earlier = tuple(number / peak for number in value.earlier)
     return msgspec.structs.replace(value, value=value.value / peak, earlier=earlier)
-
-
-def _peak(figures: Figures, kind: Accelerator, of: str, dtype: str, ranks: int = 0) -> float | None:
-    """The peak of a kind of accelerator in the unit of `of`, for products the dense one of that dtype."""
-    return figures.facts.references.figure(kind, of, {"dtype": dtype, "ranks": ranks}, "peak")
 
 
 # Metrics that the accelerator's own peak bounds, and by how much a figure may be above it. Clocks above the one of the
@@ -92,15 +99,14 @@ _BELIEVABLE: dict[str, tuple[str, float]] = {
 }
 
 
-def _believed(figures: Figures, name: str, subject: str, value: Value) -> Value:
+def _believed(figures: Figures, name: str, kind: Accelerator, value: Value) -> Value:
     """The value, unless an attempt is above what the accelerator can do at all: the clock or the work was wrong."""
     of, most = _BELIEVABLE[name]
-    kind = figures.kind_of(subject)
-    if kind is None or (value.value is None and not value.earlier):
+    numbers = value.earlier if value.value is None else (value.value, *value.earlier)
+    if not numbers:
         return value
     ranks = value.params.get("ranks", 0)
-    peak = _peak(figures, kind, of, str(value.params.get("dtype", "bf16")), ranks if isinstance(ranks, int) else 0)
-    numbers = value.earlier if value.value is None else (value.value, *value.earlier)
+    peak = figures.peak(kind, of, str(value.params.get("dtype", "bf16")), ranks if isinstance(ranks, int) else 0)
     if peak is None or max(numbers) <= most * peak:
         return value
     unit = metric(name).unit
@@ -116,7 +122,8 @@ def _spread(figures: Figures, subject: str) -> list[Value]:
     by_params: dict[object, list[Value]] = {}
     for rank in node.ranks:
         for value in figures.of("matmul.tflops", f"{subject}/{rank}"):
-            by_params.setdefault(params_key(value.params), []).append(value)
+            key = params_key(value.params) if value.like == NO_KIND else value.like
+            by_params.setdefault(key, []).append(value)
     return [_slowest_below_median(values, len(node.ranks)) for values in by_params.values()]
 
 
@@ -130,8 +137,10 @@ def _slowest_below_median(values: list[Value], ranks: int) -> Value:
     if middle <= 0:
         return _without_value(values[0], "not_finite", "the median is not above 0")
     trials = tuple(dict.fromkeys(trial for value in values for trial in value.trials))
+    first = values[0]
     return Value(
-        params=values[0].params, value=(middle - min(numbers)) / middle, trials=trials, samples=len(numbers)
+        params=first.params, kind=first.kind, like=first.like, value=(middle - min(numbers)) / middle, trials=trials,
+        samples=len(numbers),
     )  # fmt: skip
 
 

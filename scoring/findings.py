@@ -13,7 +13,7 @@ from .values import ENOUGH_SAMPLES, FEW_SAMPLES, NOISY, Value
 from .verdict import Confidence, Finding, Result
 
 # The worst first: a value that failed is a fault, whatever else is missing; what is missing is never a pass.
-_RANK: dict[Result, int] = {"fail": 0, "not_measured": 1, "warn": 2, "pass": 3}
+RANKS: dict[Result, int] = {"fail": 0, "not_measured": 1, "warn": 2, "pass": 3}
 INTERMITTENT = "intermittent: "
 # How a passing finding begins that tells what a layer of it could not say.
 NOT_JUDGED = {
@@ -27,7 +27,7 @@ NOT_JUDGED = {
 
 def badness(found: Judged | Finding) -> int:
     """The smaller the worse."""
-    return _RANK[found.result]
+    return RANKS[found.result]
 
 
 def new_finding(check: Check, target: Target, result: Result, facts: Facts) -> Finding:

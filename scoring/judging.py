@@ -1,22 +1,33 @@
 """From a policy's checks to findings: each check on each promised subject, judged by its layers."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from operator import itemgetter
 
 import msgspec
 
-from ..evidence import Metric, metric
+from ..evidence import metric
 from ..evidence.records import Params
 from ..references import Accelerator, Fabric
-from .asking import wanted_values
+from .asking import Wants
 from .attempts import number_to_judge, other_attempts, that_decide
 from .baselines import BaselineFigures
+from .case import Case
 from .comparing import Comparing
 from .composite import Shares
 from .derived import Figures
 from .fabrics import between_nodes, fabric_of
 from .fact_checks import judge_facts
 from .facts import the_one_kind
-from .findings import INTERMITTENT, NOT_JUDGED, badness, confidence_of, new_finding, resulting, standing
+from .findings import (
+    INTERMITTENT,
+    NOT_JUDGED,
+    RANKS,
+    Standing,
+    badness,
+    confidence_of,
+    resulting,
+)
 from .happenings import Happenings
 from .layers import Comparison, Judged, by_baseline, by_contract, by_maximum, by_reference, comparison
 from .maxima import maximum_of
@@ -47,7 +58,8 @@ class Judge:
         self.baseline = BaselineFigures(figures, baseline) if baseline is not None else None
         self.compared = Comparing()
         self.shares: Shares = {}
-        self._peers = PeerGroups(figures)
+        self._wants = Wants(figures)
+        self._peers = PeerGroups(figures, self._wants)
         self._comparisons: dict[tuple[str, str, ParamsKey], Comparison] = {}
 
     def findings(self, check: Check) -> Iterator[Finding]:
@@ -75,41 +87,54 @@ class Judge:
 
     def _on_metric(self, check: Check, target: Target) -> Finding:
         """The worst of the values that the check asks for, and of those that nobody recorded."""
-        described = metric(check.metric or "")
-        finding = msgspec.structs.replace(
-            new_finding(check, target, "not_measured", self.figures.facts), metric=described.name, unit=described.unit
-        )
-        values, gaps = wanted_values(self.figures, check, target)
-        judged = [self._judged(check, target, described, finding, value) for value in values]
-        judged += [self._never_measured(check, finding, gap, target.unknown) for gap in gaps]
+        case = Case(check, target, metric(check.metric or ""), self.figures, self._peers.place(check, target))
+        values, gaps = self._wants.of(check, target)
+        judged = [self._judged(case, value) for value in values]
+        judged += [_as_it_is(self._never_measured(case, gap)) for gap in gaps]
         if self.figures.header.joins:
             judged.reverse()  # of equals, the one that was measured last
-        return min(judged, key=badness)
+        return min(judged, key=_rank)[1]()
 
-    def _never_measured(self, check: Check, finding: Finding, gap: Params, unknown: str) -> Finding:
+    def _never_measured(self, case: Case, gap: Params) -> Finding:
         """A value that the check asks for and nobody recorded."""
-        self._keep_share(check, finding.subject, None)
+        self._keep_share(case.check, case.target.subject, None)
         described = params_in_words(gap)
-        detail = unknown or f"no value was recorded{' for ' + described if described else ''}"
-        return msgspec.structs.replace(finding, params=gap, reason="not_returned", detail=detail, expected="measured")
+        detail = case.target.unknown or f"no value was recorded{' for ' + described if described else ''}"
+        return msgspec.structs.replace(
+            case.blank, params=gap, reason="not_returned", detail=detail, expected="measured"
+        )  # fmt: skip
 
-    def _judged(self, check: Check, target: Target, described: Metric, finding: Finding, value: Value) -> Finding:
+    def _judged(self, case: Case, value: Value) -> "_Weighed":
         """One value against all layers of the check; the worst layer speaks."""
+        check = case.check
         if value.value is None and not (check.any_attempt and value.earlier):
-            return self._value_missing(check, finding, value)
+            return _as_it_is(self._value_missing(case, value))
         if value.value is not None and value.samples < check.samples_at_least:
-            return self._too_few(check, finding, value)
-        number = number_to_judge(check, described, value)
-        layers = that_decide(list(self._layers(check, target, described, value, number)))
+            return _as_it_is(self._too_few(case, value))
+        number = number_to_judge(check, case.described, value)
+        layers = that_decide(self._layers(case, value, number))
         worst = min(layers, key=badness, default=None)
         if value.value is None and (worst is None or worst.result != "fail"):
-            return self._value_missing(check, finding, value)
-        self._keep_share(check, target.subject, next((one.share for one in layers if one.share is not None), None))
-        stands = standing(
-            check, target, worst.result if worst else "pass", worst.reason if worst else "", self.figures.facts
-        )
-        finding = msgspec.structs.replace(  # all at once: a large run has a hundred thousand of these
-            finding,
+            return _as_it_is(self._value_missing(case, value))
+        if check.layers.reference is not None:
+            share = next((one.share for one in layers if one.share is not None), None)
+            self._keep_share(check, case.target.subject, share)
+        stands = case.standing(worst.result if worst else "pass", worst.reason if worst else "")
+        told = partial(self._told, case, value, number, layers, worst, stands)
+        # What has earlier attempts may yet turn out to come and go.
+        return _as_it_is(told()) if value.earlier else (RANKS[stands.result], told)
+
+    def _told(  # noqa: PLR0917  # a value with all that was found of it
+        self, case: Case, value: Value, number: float, layers: list[Judged], worst: Judged | None, stands: Standing
+    ) -> Finding:
+        """The finding that speaks for its subject. Made for one value a subject: a large run has a hundred thousand."""
+        check, described = case.check, case.described
+        finding = Finding(
+            check=check.check,
+            category=check.category,
+            subject=case.target.subject,
+            metric=described.name,
+            unit=described.unit,
             params=value.params,
             evidence=value.trials[:MOST_TRIALS],
             first_observed=value.earlier[0] if value.earlier else None,
@@ -125,7 +150,7 @@ class Judge:
             confidence=confidence_of(value, worst),
             detail=_with_remarks(worst.detail if worst else "", layers),
         )
-        return self._where(self._intermittent(check, target, described, finding, value), value)
+        return self._where(self._intermittent(case, finding, value), value)
 
     def _where(self, finding: Finding, value: Value) -> Finding:
         """Of a figure of the whole cluster, over which nodes it was taken, where not all were there at one time."""
@@ -136,10 +161,10 @@ class Judge:
         over = f"over {several(nodes, 8)}"
         return msgspec.structs.replace(finding, detail=f"{finding.detail}; {over}" if finding.detail else over)
 
-    def _value_missing(self, check: Check, finding: Finding, value: Value) -> Finding:
-        self._keep_share(check, finding.subject, None)
+    def _value_missing(self, case: Case, value: Value) -> Finding:
+        self._keep_share(case.check, case.target.subject, None)
         return msgspec.structs.replace(
-            finding,
+            case.blank,
             params=value.params,
             evidence=value.trials[:MOST_TRIALS],
             first_observed=value.earlier[0] if value.earlier else None,
@@ -148,29 +173,30 @@ class Judge:
             expected="measured",
         )
 
-    def _too_few(self, check: Check, finding: Finding, value: Value) -> Finding:
+    def _too_few(self, case: Case, value: Value) -> Finding:
         """What rests on fewer samples than the policy asks for decides nothing."""
-        self._keep_share(check, finding.subject, None)
-        expected = f"at least {counted(check.samples_at_least, 'sample')}"
+        self._keep_share(case.check, case.target.subject, None)
+        expected = f"at least {counted(case.check.samples_at_least, 'sample')}"
         detail = f"it rests on {counted(value.samples, 'sample')}"
-        return msgspec.structs.replace(finding, reason="too_few", detail=detail, expected=expected)
+        return msgspec.structs.replace(case.blank, reason="too_few", detail=detail, expected=expected)
 
-    def _layers(
-        self, check: Check, target: Target, described: Metric, value: Value, number: float
-    ) -> Iterator[Judged]:  # fmt: skip
-        layers = check.layers
+    def _layers(self, case: Case, value: Value, number: float) -> list[Judged]:
+        check, target, described, layers = case.check, case.target, case.described, case.check.layers
+        found = []
         if layers.contract is not None:
-            yield by_contract(number, layers.contract, described.unit)
+            found.append(by_contract(number, layers.contract, described.unit))
         if layers.reference is not None:
-            yield by_reference(number, self._comparison(check, target, described, value.params), described)
+            found.append(by_reference(number, self._comparison(case, value), described))
         if layers.maximum is not None:
             fact, best = maximum_of(self.figures.facts, target.subject, described.name)
-            yield by_maximum(number, best, fact, described)
+            found.append(by_maximum(number, best, fact, described))
         if layers.peers is not None:
-            group = self._peers.of(check, target, value.params)
-            yield by_peers(number, layers.peers, group, described, others=other_attempts(value, number))
+            group = self._peers.of(case.peers, value)
+            others = other_attempts(value, number) if value.earlier else ()
+            found.append(by_peers(number, layers.peers, group, described, others=others))
         if layers.baseline is not None and self.baseline is not None:
-            yield self._by_baseline(check, layers.baseline, self.baseline, target, value, number)
+            found.append(self._by_baseline(check, layers.baseline, self.baseline, target, value, number))
+        return found
 
     def _by_baseline(  # noqa: PLR0917  # a value with all that it is compared by
         self, check: Check, layer: Baseline, baseline: BaselineFigures, target: Target, value: Value, number: float
@@ -186,13 +212,14 @@ class Judge:
         self.compared.keep(check, target, value, before, described, judged)
         return judged
 
-    def _comparison(self, check: Check, target: Target, described: Metric, params: Params) -> Comparison:
+    def _comparison(self, case: Case, value: Value) -> Comparison:
+        check = case.check
         assert check.layers.reference is not None
-        hardware, why = self._hardware(check, target)
-        key = (check.check, hardware.key if hardware else why, params_key(params))
+        hardware, why = self._hardware(check, case.target)
+        key = (check.check, hardware.key if hardware else why, params_key(value.params))
         if key not in self._comparisons:
             references = self.figures.facts.references
-            found = comparison(check.layers.reference, hardware, described, params, references)
+            found = comparison(check.layers.reference, hardware, case.described, value.params, references)
             self._comparisons[key] = found if hardware or not why else msgspec.structs.replace(found, why_none=why)
         return self._comparisons[key]
 
@@ -210,24 +237,29 @@ class Judge:
         if check.layers.reference is not None:
             self.shares.setdefault(check.check, []).append((subject, share))
 
-    def _intermittent(
-        self, check: Check, target: Target, described: Metric, finding: Finding, value: Value
-    ) -> Finding:  # fmt: skip
+    def _intermittent(self, case: Case, finding: Finding, value: Value) -> Finding:
         """Attempts that disagree are at least a warning: a fault that comes and goes is one."""
         if finding.result != "pass" or not value.earlier:
             return finding
-        bad = [number for number in value.earlier if self._is_bad(check, target, described, value, number)]
+        bad = [number for number in value.earlier if self._is_bad(case, value, number)]
         if not bad:
             return finding
-        when = "first" if bad[0] == value.earlier[0] else "once"
-        shown = f"{when} {figure(bad[0], described.unit)}, in the retest {figure(value.value, described.unit)}"
-        finding = resulting(check, finding, target, "warn", self.figures.facts)
+        when, unit = "first" if bad[0] == value.earlier[0] else "once", case.described.unit
+        shown = f"{when} {figure(bad[0], unit)}, in the retest {figure(value.value, unit)}"
+        finding = resulting(case.check, finding, case.target, "warn", self.figures.facts)
         return msgspec.structs.replace(finding, detail=INTERMITTENT + shown, confidence="medium")
 
-    def _is_bad(self, check: Check, target: Target, described: Metric, value: Value, number: float) -> bool:
+    def _is_bad(self, case: Case, value: Value, number: float) -> bool:
         """Whether an earlier attempt would have warned or failed, were it the last, or been an outlier."""
-        judged = self._layers(check, target, described, value, number)
-        return any(one.outlier or one.result in ("warn", "fail") for one in judged)
+        return any(one.outlier or one.result in ("warn", "fail") for one in self._layers(case, value, number))
+
+
+_Weighed = tuple[int, Callable[[], Finding]]  # the smaller the worse, and the finding once it is wanted
+_rank = itemgetter(0)
+
+
+def _as_it_is(finding: Finding) -> _Weighed:
+    return badness(finding), lambda: finding
 
 
 def _with_remarks(detail: str, layers: list[Judged]) -> str:

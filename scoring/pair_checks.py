@@ -102,6 +102,8 @@ class _Case:
     def others(self, node: str) -> set[str]:
         """The nodes that are there and with which this one is a pair on this level."""
         here = self.here - {node}
+        if not self.domains:
+            return here
         return {other for other in here if level_of(pair_of(node, other), self.domains) == self.level}
 
     def _gap(self, node: str) -> str:

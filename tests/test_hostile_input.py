@@ -25,7 +25,8 @@ from generated_runs import START, make_run, write_records, write_run
 
 from hwlottery.cli import cli
 from hwlottery.evidence import AnyRecord, Event, Fact, TrialPlan
-from hwlottery.evidence.reading import MOST_UNREADABLE, read_run
+from hwlottery.evidence.reading import read_run
+from hwlottery.evidence.record_file import MOST_UNREADABLE
 
 MOST_MB = 1200  # resident, of which the libraries take some 300
 UNFIT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hwlottery.evidence import AnyRecord, Measurement, metric, read_run
-from hwlottery.evidence.reading import RECORD_FILES
+from hwlottery.evidence.record_file import RECORD_FILES
 from hwlottery.evidence.writing import write_checksums
 from hwlottery.scoring import Verdict, score_run, verdict_json
 

@@ -33,7 +33,7 @@ from hwlottery.evidence import (
     metric,
     read_run,
 )
-from hwlottery.evidence.reading import RECORD_FILES
+from hwlottery.evidence.record_file import RECORD_FILES
 from hwlottery.scoring import Policy, PolicyError, Verdict, load_policy, policy_from_text, score_run
 
 # What each run is before any damage: the law needs all four.
