@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 
 from ..evidence import RunError
+from ..evidence.header import MOST_NODES
 from .kubernetes import in_indexed_job
 from .mpi import incomplete, under_mpi
 from .place import Place
@@ -26,6 +27,10 @@ def place_of(env: Mapping[str, str] = os.environ) -> Place | None:
             f"RANK={plain.rank} and WORLD_SIZE={plain.processes} contradict {place.why}: unset RANK and WORLD_SIZE"
         )
     place = place or plain or in_indexed_job(env)
+    if place and place.count > MOST_NODES:
+        raise RunError(f"{place.why} says {place.count:,} nodes, and a run has at most {MOST_NODES:,}")
+    if place and place.number >= place.processes:
+        raise RunError(f"{place.why} says node {place.number}: its variables contradict each other")
     lonely = None if place else incomplete(env)
     if lonely:
         raise RunError(f"{lonely} says that this is one of several processes, and not of which: use mpirun or srun")

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from ..evidence import RunError
+from .node_sets import node_set
 from .place import HEAD, Place, nodes_of, own_name, whole
 
 # rank, processes, rank on this node, processes on this node
@@ -68,9 +69,7 @@ def _usual(env: Mapping[str, str]) -> Iterator[str]:
     """Where rank 0 usually is."""
     allocated = env.get("SLURM_JOB_NODELIST")
     if allocated:
-        from ClusterShell.NodeSet import NodeSet
-
-        yield str(NodeSet(allocated)[0])
+        yield node_set(allocated, "SLURM_JOB_NODELIST")[0]
     addresses = re.search(r"tcp://([^;:]+):\d+", env.get(_MPIRUN, ""))
     if addresses:
         yield from addresses[1].split(",")

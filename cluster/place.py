@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from ..evidence import RunError, node_name
 
+_LONGEST_NUMBER = 12
 HEAD, NODE, NODES = "HWLOTTERY_HEAD", "HWLOTTERY_NODE", "HWLOTTERY_NODES"
 
 
@@ -37,8 +38,10 @@ class Place(Struct, frozen=True, kw_only=True):
 def whole(env: Mapping[str, str], name: str, default: int | None = None) -> int:
     """A count or an index among a launcher's variables. Raises RunError where there is none and no default."""
     text = env.get(name, "" if default is None else str(default))
-    if not text.isdecimal():
-        raise RunError(f"{name}={text!r} is no number: unset the launcher's variables, or start this with the launcher")
+    if not text.isdecimal() or len(text) > _LONGEST_NUMBER:
+        raise RunError(
+            f"{name}={text[:40]!r} is no number: unset the launcher's variables, or start this with the launcher"
+        )
     return int(text)
 
 

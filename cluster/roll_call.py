@@ -3,7 +3,7 @@
 import threading
 import time
 
-from ..evidence import RunError
+from ..evidence import RunError, node_name
 from .desk import Answer, Arrival, Desk
 from .identity import Identity
 from .place import Place
@@ -35,6 +35,8 @@ class RollCall:
 
     def _contradiction(self, arrival: Arrival) -> str | None:
         count = self._place.count
+        if node_name(arrival.name) != arrival.name:
+            return f"{arrival.name[:80]!r} is no name of a node: set HWLOTTERY_NODE there"
         if arrival.count != count:
             return (
                 f"{arrival.name} was told of {arrival.count} nodes, and {self._place.node} of {count}: start as many "

@@ -10,7 +10,8 @@ import socket
 import subprocess
 from collections.abc import Mapping
 
-from ..evidence import RunError, node_name
+from ..evidence import RunError
+from .node_sets import node_set
 from .place import Place, whole
 
 _ASKING_S = 20.0
@@ -22,15 +23,11 @@ def in_slurm_step(env: Mapping[str, str] = os.environ) -> Place | None:
     tasks = whole(env, "SLURM_STEP_NUM_TASKS", whole(env, "SLURM_STEP_NUM_NODES", 1))
     if tasks < 2 or "SLURM_PROCID" not in env:
         return None
-    from ClusterShell.NodeSet import NodeSet
-
     named = env.get("SLURM_STEP_NODELIST", "")
-    nodes = tuple(str(name) for name in NodeSet(named))
+    nodes = node_set(named, "SLURM_STEP_NODELIST")
     node = env.get("SLURMD_NODENAME", socket.gethostname())
     if node not in nodes:
         raise RunError(f"this is {node}, and Slurm's step is on {named}: clear SLURM_STEP_NODELIST or use srun")
-    if [node_name(name) for name in nodes] != list(nodes):
-        raise RunError(f"{named}: names that are no plain host names")
     return Place(
         launcher="slurm",
         why=f"a Slurm step on {named} (SLURM_STEP_NODELIST, job {env.get('SLURM_JOB_ID', 'unknown')})",

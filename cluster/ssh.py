@@ -1,12 +1,13 @@
-"""Reaching nodes by the user's own ssh: node sets, the command line, and what ssh knows of a host."""
+"""Reaching nodes by the user's own ssh: the command line, and what ssh knows of a host."""
 
 import shlex
 import subprocess
 from collections.abc import Iterable
+from itertools import islice
 
 from msgspec import Struct
 
-from ..evidence import RunError, node_name
+from ..evidence import RunError
 from .network import address_towards
 
 # Nothing may ask, for nobody answers; a host that does not answer, or that vanishes, ends its ssh.
@@ -19,6 +20,7 @@ _OPTIONS = {
     "ClearAllForwardings": "yes",
 }
 _ASKING_S = 20.0
+_ASKED_FOR_ROUTE = 16  # where none of these resolves, hundreds more would only take minutes to say the same
 
 
 class Ssh(Struct, frozen=True, kw_only=True):
@@ -55,32 +57,15 @@ def make_ssh(arguments: str | None, python: str | None, own_python: str) -> Ssh:
         raise RunError(f"--ssh or --remote-python: {error}") from None
 
 
-def node_set(text: str) -> tuple[str, ...]:
-    """The hosts of a node set as ClusterShell reads it, such as node[01-16]. Raises RunError.
-
-    A host's name is its node's name in the run; what cannot be one is refused: users and ports belong in ssh's own
-    configuration.
-    """
-    from ClusterShell.NodeSet import NodeSet, NodeSetException
-
-    try:
-        hosts = tuple(str(host) for host in NodeSet(text))
-    except NodeSetException as error:
-        raise RunError(f"--hosts {text}: {error}") from None
-    if not hosts:
-        raise RunError(f"--hosts {text}: no host in it")
-    for host in hosts:
-        if node_name(host) != host:
-            raise RunError(f"--hosts {text}: {host!r} is no plain host name (users and ports belong in ~/.ssh/config)")
-    return hosts
-
-
 def own_address(ssh: Ssh, hosts: tuple[str, ...]) -> str:
-    """This machine's address on the route to the first of the hosts that has one. Raises RunError."""
+    """This machine's address on the route to the first of the hosts that has one, of some. Raises RunError."""
     why = ""
-    for host in hosts:
+    for host in islice(hosts, _ASKED_FOR_ROUTE):
         try:
             return address_towards(ssh.hostname(host))
-        except (OSError, subprocess.SubprocessError) as error:
+        except OSError as error:
+            why = why or f"{host}: {error.strerror or error}"
+        except subprocess.SubprocessError as error:
             why = why or f"{host}: {error}"
-    raise RunError(f"no route to any of the hosts ({why}): say with --listen at which address they reach this machine")
+    tried = "any of the hosts" if len(hosts) <= _ASKED_FOR_ROUTE else f"any of the first {_ASKED_FOR_ROUTE} hosts"
+    raise RunError(f"no route to {tried} ({why}): say with --listen at which address they reach this machine")

@@ -86,10 +86,10 @@ def history(
 
 def _told(folder: Path, at: datetime, days: float, nodes: str | None) -> "History":
     """What the runs in a folder say together. Raises RunError for a node set that is none."""
-    from ..cluster.ssh import node_set
+    from ..cluster.node_sets import node_set
     from ..scoring.history import history_of
 
-    names = node_set(nodes) if nodes is not None else ()
+    names = node_set(nodes, "--nodes") if nodes is not None else ()
     skipped: list[Skipped] = []
     past = [run for place in _places(folder) if (run := _read(place, skipped)) is not None]
     return history_of(past, at=at, days=days, nodes=names, skipped=tuple(skipped))

@@ -14,6 +14,7 @@ import msgspec
 
 from .errors import RunError
 from .header import RunHeader
+from .plain_words import in_plain_words
 from .reading import BASELINE, FOLDERS, Run, entries_below, read_header, read_run, sha256_of
 from .record_file import RECORD_FILES
 from .records import AnyRecord, Event, Fact, Measurement, NotMeasured, TrialPlan
@@ -111,7 +112,7 @@ class RunWriter:
         touched: set[str] = set()
         for record in records:
             name = file_of(record)
-            numbered = msgspec.structs.replace(record, number=self._last + 1)
+            numbered = msgspec.structs.replace(in_plain_words(record), number=self._last + 1)
             _write_all(self._files[name], self._encoder.encode(numbered) + b"\n")
             self._last += 1
             self._counts[name] += 1

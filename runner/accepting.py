@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..cluster.ssh import node_set
+from ..cluster.node_sets import node_set
 from ..evidence import FORMAT, Event, Joined, Promised, Run, RunError, RunHeader, Segment
+from ..evidence.header import MOST_NODES
 from ..evidence.reading import sha256_of
 from ..evidence.writing import now
 from .joining import Reach, launcher_of, names_of, promised_nodes
-from .promise import scratch_of
+from .promise import refuse_odd_names_of, scratch_of
 
 if TYPE_CHECKING:
     from .session import MakeDoubts
@@ -51,6 +52,7 @@ def joined_header(request: JoinRequest) -> RunHeader:
     scratch = scratch_of(old)
     if old.simulated or scratch is None:
         raise RunError(f"{request.accepted.path} is simulated, or names no filesystem: nothing can join it")
+    refuse_odd_names_of(old, str(request.accepted.path))
     newcomers, replaces = _newcomers(request)
     partners = _partners(request, newcomers, set(replaces.values()))
     former = tuple(node for node in old.promised if node.node in replaces.values())
@@ -66,6 +68,8 @@ def joined_header(request: JoinRequest) -> RunHeader:
         former=former,
     )
     gone = {node.node for node in former}
+    if len(kept) + len(newcomers) > MOST_NODES:
+        raise RunError(f"{len(kept) + len(newcomers):,} nodes together, and a run has at most {MOST_NODES:,}")
     return msgspec.structs.replace(
         old,
         format=FORMAT,
@@ -116,7 +120,7 @@ def _partners(request: JoinRequest, newcomers: tuple[str, ...], gone: set[str]) 
     old = request.accepted.header
     able = [node.node for node in old.promised if node.node not in gone]
     if request.partners is not None:
-        named = node_set(request.partners)
+        named = node_set(request.partners, "--partners")
         strange = sorted(set(named) - set(able))
         if strange:
             raise RunError(f"--partners: {', '.join(strange)} is not among the accepted nodes that stay")

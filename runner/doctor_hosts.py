@@ -8,7 +8,8 @@ from pathlib import Path
 
 from ..cluster.clocks import offsets
 from ..cluster.node_main import own_software, unlike
-from ..cluster.ssh import node_set
+from ..cluster.node_sets import node_set
+from ..evidence import RunError
 from .advice import Advice, note, ok, problem
 from .clock_records import MOST_CLOCK_OFFSET_S
 from .doctor_ports import port_problems
@@ -30,7 +31,7 @@ def examine_hosts(hosts: str, reach: Reach, scratch: Path, *, bundled: bool = Fa
         del wanted["hwlottery"]
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with ExitStack() as stack:
-        server = stack.enter_context(socket.create_server((address, port), family=family, backlog=len(names) + 8))
+        server = stack.enter_context(_server(address, port, family, len(names) + 8))
         at = (address, int(server.getsockname()[1]))
         pool = stack.enter_context(ThreadPoolExecutor(max_workers=min(_AT_ONCE, len(names))))
         looks = list(pool.map(lambda name: stack.enter_context(Look(name)).begin(reach.ssh, at, scratch), names))
@@ -40,6 +41,13 @@ def examine_hosts(hosts: str, reach: Reach, scratch: Path, *, bundled: bool = Fa
     apart = offsets({look.name: look.clock.ahead for look in looks if look.clock is not None})
     ports = port_problems({look.name: look.unreached for look in there})
     return [*_of_each(looks, ports, apart, wanted=wanted, at=at, scratch=scratch), *shared]
+
+
+def _server(address: str, port: int, family: int, backlog: int) -> socket.socket:
+    try:
+        return socket.create_server((address, port), family=family, backlog=backlog)
+    except (OSError, UnicodeError) as error:
+        raise RunError(f"cannot listen on {address}, port {port}: {getattr(error, 'strerror', error)}") from error
 
 
 def _of_each(

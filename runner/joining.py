@@ -15,9 +15,10 @@ from ..cluster.local import LAUNCHER, promised_here
 from ..cluster.network import address_towards, host_and_port
 from ..cluster.node import NodeConfig
 from ..cluster.node_main import own_software, unlike
+from ..cluster.node_sets import node_set
 from ..cluster.place import Place
 from ..cluster.slurm import address_of
-from ..cluster.ssh import Ssh, node_set, own_address
+from ..cluster.ssh import Ssh, own_address
 from ..evidence import (
     AnyRecord,
     Device,
@@ -72,9 +73,12 @@ class Reach:
     def listening(self) -> tuple[str, int]:
         """The address and port of --listen. Raises RunError."""
         try:
-            return host_and_port(self.listen or "")
+            host, port = host_and_port(self.listen or "")
         except ValueError:
-            raise RunError(f"--listen {self.listen}: give ADDRESS or ADDRESS:PORT") from None
+            host, port = "", 0
+        if not host:
+            raise RunError(f"--listen {self.listen}: give ADDRESS or ADDRESS:PORT")
+        return host, port
 
 
 def promised_nodes(names: tuple[str, ...], gpus_per_node: int | None, slots: int) -> tuple[Promised, ...]:

@@ -7,6 +7,7 @@ import msgspec
 
 from .. import __version__
 from ..evidence import Event, RunError, RunHeader, Segment, Tier
+from ..evidence.plain_words import plain_words
 from ..evidence.writing import now
 from ..probes import PROBES
 from .accepting import is_join_beginning, newcomer_records
@@ -33,8 +34,8 @@ def opened(
         start=now(),
         hwlottery=__version__,
         methods={probe.name: probe.method for probe in PROBES},
-        software={name: identified.software for name, identified in found.items()},
-        hardware={name: identified.hardware for name, identified in found.items()},
+        software={name: _plain(identified.software) for name, identified in found.items()},
+        hardware={name: plain_words(identified.hardware) for name, identified in found.items()},
         command=command,
     )
     before = last_seen(header)
@@ -50,6 +51,10 @@ def opened(
         joins = (*joins[:-1], msgspec.structs.replace(joins[-1], again=True))
     more = msgspec.structs.replace(header, segments=(*header.segments, segment), joins=joins)
     return Opening(header=more, all_again=bool(changed))
+
+
+def _plain(versions: Mapping[str, str]) -> dict[str, str]:
+    return {plain_words(name): plain_words(version) for name, version in versions.items()}
 
 
 def start_records(header: RunHeader, told: str, here: Iterable[str]) -> Iterator[Event]:

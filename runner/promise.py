@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 
 from ..cluster import Cluster, Joining, Node, Rank
+from ..cluster.node_sets import refuse_odd_names
 from ..evidence import Device, Promised, RunError, RunHeader
 
 
@@ -33,6 +34,14 @@ def cluster_now(header: RunHeader) -> Cluster:
         raise RunError(f"run {header.run_id} names no filesystem: it cannot be gone on with")
     promised = cluster_of(header.taking_part, scratch, joining_of(header))
     return msgspec.structs.replace(promised, keep=header.keep)
+
+
+def refuse_odd_names_of(header: RunHeader, where: str) -> None:
+    """Raises RunError where a node's name in a run directory, which may be anybody's, would not do in --hosts: it goes
+    to ssh, and to what the user's own ssh configuration starts."""
+    refuse_odd_names((node.node for node in header.known), f"{where}/run.json")
+    for join in header.joins:
+        refuse_odd_names((*join.newcomers, *join.partners), f"{where}/run.json")
 
 
 def scratch_of(header: RunHeader) -> Path | None:

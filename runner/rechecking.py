@@ -9,7 +9,7 @@ from ..evidence import Run, RunError, RunHeader
 from ..evidence.writing import now
 from ..probes.profiles import Profile, load_profile, profile_from_text
 from .joining import LOCAL, SSH
-from .promise import scratch_of
+from .promise import refuse_odd_names_of, scratch_of
 
 # Profiles that measure the same shapes and sizes: of any of them an hour of `recheck` is comparable.
 COMPARABLE = ("acceptance", "quick", "recheck")
@@ -20,6 +20,7 @@ def check_baseline(baseline: Run) -> None:
     """Raises RunError for a run that nothing can be held against."""
     if baseline.header.simulated:
         raise RunError(f"{baseline.path} is simulated: nothing measured can be held against it")
+    refuse_odd_names_of(baseline.header, str(baseline.path))
     if baseline.problems:
         raise RunError(f"{baseline.path} is not whole ({baseline.problems[0]}): hwlottery verify says more")
 

@@ -5,7 +5,7 @@ import errno
 import secrets
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from ..evidence import (
     RunWriter,
     Tier,
 )
-from ..evidence.reading import sha256_of
+from ..evidence.reading import read_header, sha256_of
 from ..evidence.writing import now
 from ..probes import PROBES
 from ..probes.profiles import Profile, profile_from_text
@@ -34,7 +34,7 @@ from .accepting import JoinRequest, is_join_beginning, joined_header
 from .joining import Reach, launcher_of, names_of, promised_nodes
 from .kept import left_by
 from .preview import Preview, preview
-from .promise import cluster_now, cluster_of
+from .promise import cluster_now, cluster_of, refuse_odd_names_of
 from .session import MakeDoubts, Session, Show
 
 
@@ -127,19 +127,18 @@ def start(request: Request, show: Show) -> None:
         baseline=_named(request.baseline) if request.baseline else None,
         keep=_keep(request),
     )
-    writer = RunWriter.create(request.out, header)
-    if request.baseline is not None:
-        writer.keep_baseline(request.baseline)
-    _finish_or_say(
-        Session(
-            writer=writer,
-            profile=request.profile,
-            show=show,
-            command=request.command,
-            reach=request.reach,
-            doubts=request.doubts,
-        )
+    session = Session(
+        writer=RunWriter.create(request.out, header),
+        profile=request.profile,
+        show=show,
+        command=request.command,
+        reach=request.reach,
+        doubts=request.doubts,
     )
+    with _nothing_left_unless(lambda: bool(session.writer.header.segments), request.out):
+        if request.baseline is not None:
+            session.writer.keep_baseline(request.baseline)
+        _finish_or_say(session)
 
 
 def _keep(request: Request) -> Keep | None:
@@ -172,6 +171,7 @@ def resume(
     Trials that ended are not run again. Raises RunError where software, hardware or methods have changed since, unless
     `rerun_changed`, with the differences; RunStopped or RunCutShort as `start` does.
     """
+    refuse_odd_names_of(read_header(path), str(path))
     writer, run = RunWriter.resume(path)
     profile = profile_from_text(run.header.profile.text, f"{path}/run.json")
     _finish_or_say(
@@ -205,11 +205,19 @@ def accept(request: JoinRequest, show: Show) -> None:
         reach=request.reach,
         doubts=request.doubts,
     )
-    try:
+    with _nothing_left_unless(lambda: not is_join_beginning(session.writer.header), request.out):
         _finish_or_say(session)
-    except RunError:
-        if is_join_beginning(session.writer.header):  # refused before anything was measured: a copy, and no more
-            shutil.rmtree(request.out)
+
+
+@contextlib.contextmanager
+def _nothing_left_unless(begun: Callable[[], bool], out: Path) -> Iterator[None]:
+    """Remove a run directory of ours where the run was refused before anything was measured: the mended command can
+    then name it again."""
+    try:
+        yield
+    except (RunError, OSError):
+        if not begun():
+            shutil.rmtree(out, ignore_errors=True)
         raise
 
 

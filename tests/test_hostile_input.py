@@ -119,8 +119,10 @@ def healthy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def run(healthy: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(healthy, tmp_path / "run")
+def run(healthy: Path, tmp_path: Path) -> Iterator[Path]:
+    yield shutil.copytree(healthy, tmp_path / "run")
+    # pytest's own clearing recurses, and would fail at a later session's end on folders that lie this deep.
+    subprocess.run(["rm", "-rf", "--", tmp_path / "run"], check=False)
 
 
 # --- what commands may answer -------------------------------------------------------------------------------------
