@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from ..scoring.comparison_model import Comparison, MetricCompared, Place, Standing
+from ..scoring.out_of_use import out_in_words
 from .comparison_words import (
     alike_words,
     interval_words,
@@ -30,7 +31,7 @@ def runs_table(found: Comparison) -> Table:
             text(name_of(run)), text(shape_of(run)), text(utc(run.started)),
             number(run.price_per_gpu_hour, price_words(run)),
             text(verdict_words(run), tone=_TONES.get(run.verdict, "")),
-            text(listed(map(printable, run.excluded), 4) or NOTHING),
+            text(printable(out_in_words(run.excluded), 200) or NOTHING),
             text(told(run.delivery) if run.delivery else NOTHING),
         )
         for run in found.runs

@@ -49,7 +49,7 @@ def cost_of(each: Finding, verdict: Verdict) -> FindingCost | None:
     """What a finding costs: that of what it takes out, or its own; None without a price, and where none can be derived.
     Findings of the same share one."""
     for cost in verdict.economics.findings:
-        out = (each.excludes or "").partition("/")[0] == cost.subject or each.excludes == cost.subject
+        out = cost.subject in nodes_of(each.excludes or "")
         own = each.check in cost.checks and each.result != "pass" and each.subject in (cost.subject, "cluster")
         if own if cost.checks else out:
             return cost

@@ -1,12 +1,10 @@
 """Nodes as schedulers and launchers take them: those to leave out, and those that remain. Printed, never acted on."""
 
-from collections import Counter
-
 from msgspec import Struct
 
 from ..evidence import HwlotteryError, Run, parse_subject
+from ..scoring.out_of_use import nodes_out
 from ..scoring.verdict import EXIT_CODES, Verdict
-from .finding_evidence import nodes_of
 from .first_screen import WORDS
 from .plain_text import listed, natural, printable
 
@@ -62,14 +60,10 @@ def _notes(verdict: Verdict) -> list[str]:
     return [*notes, f"left out with their whole node: {listed(parts)}"] if parts else notes
 
 
-def _taken_out(run: Run, verdict: Verdict) -> set[str]:
-    """The nodes to take out: with a device its node; of pairs whose link is slow the node that most of them share."""
+def _taken_out(run: Run, verdict: Verdict) -> frozenset[str]:
+    """The nodes to leave out, by names that are names."""
     _refuse_odd_names(run)
-    nodes = {each for each in verdict.exclude if _kind(each) == "node"}
-    while left := [behind for each in verdict.exclude if (behind := nodes_of(each)) and nodes.isdisjoint(behind)]:
-        shared = Counter(node for behind in left for node in behind)
-        nodes.add(max(shared, key=lambda node: (shared[node], natural(node))))
-    return nodes
+    return nodes_out(verdict.exclude)
 
 
 def _refuse_odd_names(run: Run) -> None:

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
+
+from ..scoring import words
 
 # What XML 1.0 has no room for, marks that turn the direction of a line (they can make a name read as another), and
 # characters that show nothing.
@@ -11,6 +12,7 @@ _UNFIT = re.compile(
 )
 # All that some reader takes for the end of a line: str.splitlines, Unicode's line and paragraph separators.
 _LINE_END = re.compile("\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+natural = words.natural
 _GAP = re.compile("[\t \xa0]{2,}|\t")
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 LINE_END = " \N{DOWNWARDS ARROW WITH CORNER LEFTWARDS} "
@@ -32,12 +34,6 @@ def printable_lines(text: object, most: int = 4000) -> str:
 
 def _cut(shown: str, most: int) -> str:
     return shown if len(shown) <= most else shown[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
-
-
-@lru_cache(maxsize=2**16)
-def natural(text: str) -> tuple[tuple[int, int, str], ...]:
-    """A sort key under which n2 comes before n10."""
-    return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d{1,18})", text))
 
 
 def listed(names: Iterable[str], most: int = 5) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import get_args
 
 from ..evidence import Metric, Run, metric
+from ..scoring.out_of_use import nodes_out
 from ..scoring.verdict import EXIT_CODES, Category, Finding, Result, Verdict
 from .exposition import Family, Labels, exposed, gauge, seconds
 from .finding_evidence import nodes_of
@@ -67,10 +68,10 @@ def _of_nodes(run: Run, verdict: Verdict) -> Iterator[Family]:
             ((("node", node), ("result", result)), float(counts[node, result])) for node in nodes for result in _RESULTS
         ),
     )
-    out = {node for each in verdict.exclude for node in nodes_of(each) if len(nodes_of(each)) == 1}
+    out = nodes_out(verdict.exclude)
     yield Family(
         name="hwlottery_node_excluded",
-        help="1 where the node, or a device of it, is to be taken out.",
+        help="1 where the node is to be left out: by itself, for a device of it, or for a link.",
         samples=tuple(((("node", node),), float(node in out)) for node in nodes),
     )
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from ..scoring.out_of_use import nodes_out
 from ..scoring.verdict import Finding, Verdict
 from .finding_evidence import nodes_of
 from .plain_text import listed, natural
@@ -9,7 +10,8 @@ from .plain_text import listed, natural
 
 def on_taken_out(each: Finding, verdict: Verdict) -> tuple[str, ...]:
     """The nodes behind a finding that the verdict takes out; none for a finding on what remains."""
-    return tuple(node for node in nodes_of(each.subject) if node in verdict.exclude)
+    out = nodes_out(verdict.exclude)
+    return tuple(node for node in nodes_of(each.subject) if node in out)
 
 
 def parted(findings: Iterable[Finding], verdict: Verdict) -> tuple[list[Finding], list[Finding]]:

@@ -52,7 +52,7 @@ def show(verdict: Verdict, run: Run, console: Console) -> None:
     if out.option:
         _say(console, f"Take out: {out.option}")
     if out.parts:
-        _say(console, f"Take out by device: {', '.join(out.parts)}")
+        _say(console, f"Among them for links and devices: {', '.join(out.parts)}")
     _say(console, required_words(verdict), "dim")
 
 

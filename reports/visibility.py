@@ -6,6 +6,7 @@ from collections import defaultdict
 from msgspec import Struct
 
 from ..evidence import TIERS, Run, parse_subject
+from ..scoring.out_of_use import nodes_out, out_in_words
 from ..scoring.verdict import Verdict
 from .layout import Column, Table, number, text
 from .measured import Measured
@@ -25,19 +26,22 @@ _UNREADABLE = "unreadable."
 
 
 class Exclusion(Struct, frozen=True, kw_only=True):
-    """What to take out: `option` for the scheduler where whole nodes are meant, and the parts that are none."""
+    """What to take out: the nodes, with an `option` for the scheduler, and the devices and links that take nodes along;
+    `told` is all of it in words."""
 
     nodes: tuple[str, ...]
     parts: tuple[str, ...]
     option: str
+    told: str
 
 
 def exclusion(verdict: Verdict) -> Exclusion:
-    """The verdict's exclusions, nodes apart from accelerators and links."""
-    nodes = sorted((each for each in verdict.exclude if _kind(each) == "node"), key=natural)
-    parts = [printable(each, 600) for each in sorted(set(verdict.exclude) - set(nodes), key=natural)]
+    """The nodes that the verdict takes out, and what of its exclusions is no node."""
+    nodes = sorted(nodes_out(verdict.exclude), key=natural)
+    parts = [printable(each, 600) for each in sorted(set(verdict.exclude), key=natural) if _kind(each) != "node"]
     option = shlex.quote(f"--exclude={','.join(nodes)}") if nodes else ""
-    return Exclusion(nodes=tuple(nodes), parts=tuple(parts), option=option)
+    told = printable(out_in_words(verdict.exclude, 12), 200)
+    return Exclusion(nodes=tuple(nodes), parts=tuple(parts), option=option, told=told)
 
 
 def visibility(measured: Measured, verdict: Verdict) -> list[Table]:

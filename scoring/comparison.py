@@ -1,7 +1,8 @@
 """Runs put side by side: what is comparable, what differs and by how much, and what cannot be told apart."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import combinations, islice
 from typing import Literal
 
@@ -10,7 +11,7 @@ from ..evidence.reading import collector_paused
 from ..references import run_spreads
 from .comparison_clusters import clusters, repeated
 from .comparison_differences import differences, explaining, like
-from .comparison_figures import Compared, Figure, Lacking, chosen
+from .comparison_figures import TRAINING, Compared, Figure, Lacking, chosen
 from .comparison_intervals import Apart, Between, apart, between_runs, interval, not_told_apart
 from .comparison_model import Comparison, Contrast, Entrant, MetricCompared, Standing
 from .comparison_ranking import ranked
@@ -107,11 +108,11 @@ def _compared(  # noqa: PLR0917  # a figure with all that it is compared by
     """One figure over the first `count` of `everyone`; the rest is history."""
     figures = [_figure(side, what, key) for side in everyone]
     on_cpus = any(everyone[place].header.device == "cpu" for both in ends for place in both)
-    between = _Between(what, figures, [like(side, what) for side in everyone], same, on_cpus=on_cpus)
+    between = _Between(what, key, everyone, same, on_cpus=on_cpus)
     described, unit = metric(what.metric), _unit(what)
     better: Literal["higher", "lower"] = "lower" if what.key == "money" or described.better == "lower" else "higher"
     apart_by = {
-        (one, other): apart(first, second, between.of(one, other), comparisons)
+        (one, other): apart(first, second, between.of({one, other}), comparisons)
         for one, other in ends
         if (first := figures[one]) is not None and (second := figures[other]) is not None
     }
@@ -119,7 +120,8 @@ def _compared(  # noqa: PLR0917  # a figure with all that it is compared by
         _contrast(what, (everyone[one], everyone[other]), (one, other), found, better)
         for (one, other), found in apart_by.items()
     )
-    overall, groups = between.of(), _groups(figures, list(apart_by), better)
+    became_another = {end for ends, found in apart_by.items() if found.told_apart for end in ends}
+    overall, groups = between.of(became_another), _groups(figures, list(apart_by), better)
     return MetricCompared(
         key=what.key, title=what.title, metric=what.metric, unit=unit, better=better,
         measured_with=params_in_words(dict(key or ())), spread=overall.spread, basis=between.basis(overall),
@@ -130,27 +132,25 @@ def _compared(  # noqa: PLR0917  # a figure with all that it is compared by
 
 
 class _Between:
-    """The variance of one figure from run to run, by the stated default and by runs of a cluster that was run again."""
+    """The variance of one figure from run to run, by the stated default and by runs of a cluster that was run again.
+
+    Money and useful throughput vary as training does: a price and the nodes that are out are known, and no noise.
+    """
 
     def __init__(
-        self,
-        what: Compared,
-        figures: Sequence[Figure | None],
-        kinds: Sequence[tuple[str, ...]],
-        same: Sequence[int],
-        *,
-        on_cpus: bool,
+        self, what: Compared, key: ParamsKey | None, everyone: Sequence[Side], same: Sequence[int], *, on_cpus: bool
     ) -> None:
+        varies = TRAINING if what.category == "training" else what
         self._spreads = run_spreads()
-        each = "accelerator" if what.category == "training" else what.each
-        self._default = self._spreads.on_cpus if on_cpus else self._spreads.of(what.metric, each)
+        self._default = self._spreads.on_cpus if on_cpus else self._spreads.of(varies.metric, varies.each)
+        figures = [_figure(side, varies, key) for side in everyone]
         self._logs = {place: math.log(one.value) for place, one in enumerate(figures) if one is not None}
-        self._same, self._kinds = same, kinds
+        self._same, self._kinds = same, [like(side, varies) for side in everyone]
 
-    def of(self, *left_out: int) -> Between:
-        """Without the two runs that are being compared, where they are of one cluster: their own difference must not
-        excuse itself."""
-        out = left_out if len({self._same[place] for place in left_out}) == 1 else ()
+    def of(self, compared: Collection[int]) -> Between:
+        """Without those of the runs compared that are of one cluster: their own difference must not excuse itself."""
+        of_each = Counter(self._same[place] for place in compared)
+        out = [place for place in compared if of_each[self._same[place]] > 1]
         logs = repeated(self._logs, self._same, self._kinds, out)
         return between_runs(self._default.spread, self._spreads.weight, logs)
 

@@ -39,11 +39,12 @@ class Compared(Struct, frozen=True, kw_only=True):
     a_device: bool = False
 
 
+TRAINING = Compared(
+    key="training", title="Training speed", metric="burn_in.model_tflops", each="accelerator", probe="burn_in",
+    category="training", same_kind=False,
+)  # fmt: skip
 COMPARED: tuple[Compared, ...] = (
-    Compared(
-        key="training", title="Training speed", metric="burn_in.model_tflops", each="accelerator", probe="burn_in",
-        category="training", same_kind=False,
-    ),
+    TRAINING,
     Compared(
         key="products", title="Matrix products under load", metric="matmul.tflops", each="accelerator", probe="matmul",
         category="compute", where={"phase": "sustained"},
@@ -98,11 +99,10 @@ class Lacking(NamedTuple):
 Settings = Mapping[ParamsKey, Figure]  # by the params that a figure was measured with
 
 
-def figures_of(what: Compared, figures: Figures, excluded: Sequence[str]) -> Settings | Lacking:
+def figures_of(what: Compared, figures: Figures, out: Sequence[str]) -> Settings | Lacking:
     """The figures of a run, one for each set of params that every kept subject was measured with."""
-    nodes = [node for node in figures.header.promised if node.node not in excluded]
-    wanted = list(_SUBJECTS[what.each](figures, nodes, what))
-    subjects = [subject for subject in wanted if subject not in excluded]
+    nodes = [node for node in figures.header.promised if node.node not in out]
+    subjects = list(_SUBJECTS[what.each](figures, nodes, what))
     if not subjects:
         return Lacking("no such subject")
     found: dict[ParamsKey, dict[str, list[Value]]] = {}

@@ -16,6 +16,7 @@ from .delivery import Delivery, judged_delivery
 from .derived import Figures
 from .facts import Facts
 from .joined import standing
+from .out_of_use import nodes_out
 from .policy import policy_from_text
 from .projection import HOURS_A_DAY, Situation, outlook
 from .provider_record import provider_of
@@ -118,10 +119,10 @@ def _machines(run: Run) -> frozenset[str]:
 
 
 def _left_out(verdict: Verdict) -> tuple[str, ...]:
-    """What would be taken out. Where that is too much, and the run NO-GO, only nodes that do not answer: the rest is
-    what was delivered."""
+    """The nodes that would be out. Where that is too much, and the run NO-GO, only those that do not answer: the rest
+    is what was delivered."""
     if verdict.verdict != "NO_GO":
-        return verdict.exclude
+        return tuple(sorted(nodes_out(verdict.exclude)))
     silent = (each for each in verdict.findings if each.check == "node.responds" and each.result == "fail")
     return tuple(each.excludes for each in silent if each.excludes)
 

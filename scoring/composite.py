@@ -11,7 +11,7 @@ from .scope import nodes_of
 Shares = dict[str, list[tuple[str, float | None]]]
 
 
-def index(checks: Sequence[Check], shares: Shares, excluded: Collection[str]) -> float | None:
+def index(checks: Sequence[Check], shares: Shares, out: Collection[str]) -> float | None:
     """Weighted geometric mean of the shares of the reference, each capped at 1, times 100.
 
     A check's share is the median over all its subjects, also of nodes that would be taken out: else a value could be
@@ -22,7 +22,7 @@ def index(checks: Sequence[Check], shares: Shares, excluded: Collection[str]) ->
     for check in checks:
         if check.weight > 0:
             kept = shares.get(check.check, [])
-            found = [share for subject, share in kept if share is not None or not _among(subject, excluded)]
+            found = [share for subject, share in kept if share is not None or not _among(subject, out)]
             numbers = [share for share in found if share is not None]
             if not numbers or len(numbers) < len(found):
                 return None
@@ -33,5 +33,5 @@ def index(checks: Sequence[Check], shares: Shares, excluded: Collection[str]) ->
     return round(100 * math.exp(mean), 2)
 
 
-def _among(subject: str, excluded: Collection[str]) -> bool:
-    return any(node in excluded for node in nodes_of(subject))
+def _among(subject: str, out: Collection[str]) -> bool:
+    return any(node in out for node in nodes_of(subject))

@@ -1,10 +1,11 @@
 """From findings to the verdict word, in one fixed order."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
 from ..evidence import RunHeader
+from .out_of_use import nodes_out
 from .policy_model import SPEED_KINDS
 from .scope import nodes_of
 from .verdict import Coverage, Finding, VerdictWord
@@ -14,7 +15,8 @@ NODES_FOR_ONE_EXCLUSION = 4
 
 
 class Decision(Struct, frozen=True, kw_only=True):
-    """The word, and what it rests on. `excluded` are the nodes that would have to be taken out, whatever the word."""
+    """The word, and what it rests on. `excluded` are the nodes and links that would have to be taken out, whatever the
+    word; `out` the nodes that this costs."""
 
     word: VerdictWord
     excluded: tuple[str, ...]
@@ -28,7 +30,12 @@ class Decision(Struct, frozen=True, kw_only=True):
     @property
     def too_many(self) -> bool:
         """Whether more nodes would have to be taken out than the policy allows."""
-        return nodes_lost(self.excluded) > self.most_excluded
+        return len(self.out) > self.most_excluded
+
+    @property
+    def out(self) -> frozenset[str]:
+        """The nodes that nobody can use then."""
+        return nodes_out(self.excluded)
 
 
 def decide(
@@ -41,11 +48,12 @@ def decide(
     excluded = tuple(sorted({finding.excludes for finding in curable if finding.excludes is not None}))
     most = most_excluded(len(header.promised), exclude_at_most)
     unmeasured = [finding for finding in findings if finding.required and finding.result == "not_measured"]
-    missing = tuple(_on_the_rest(unmeasured, excluded))
-    rest = list(_on_the_rest((finding for finding in findings if finding.required), excluded))
+    out = nodes_out(excluded)
+    missing = tuple(_on_the_rest(unmeasured, out))
+    rest = list(_on_the_rest((finding for finding in findings if finding.required), out))
     proves_nothing = to_sign and not any((finding.metric or "").startswith(SPEED_KINDS) for finding in rest)
     word: VerdictWord
-    if fatal or nodes_lost(excluded) > most:
+    if fatal or len(out) > most:
         word = "NO_GO"
     elif missing or not rest or proves_nothing:
         word = "INCONCLUSIVE"
@@ -63,12 +71,6 @@ def decide(
     )
 
 
-def nodes_lost(excluded: Collection[str]) -> int:
-    """How many nodes are lost by taking these out: of a pair whose link is slow one, unless one is out already."""
-    nodes = {name for name in excluded if len(nodes_of(name)) < 2}
-    return len(nodes) + sum(len(nodes_of(name)) == 2 and not nodes & set(nodes_of(name)) for name in excluded)
-
-
 def most_excluded(nodes: int, share: float) -> int:
     """How many nodes may be taken out: a share, at least one where there are four or more, never any of fewer."""
     if nodes < NODES_FOR_ONE_EXCLUSION:
@@ -78,16 +80,15 @@ def most_excluded(nodes: int, share: float) -> int:
 
 def remaining(findings: Iterable[Finding], decision: Decision) -> list[Finding]:
     """The findings on what is left when the excluded nodes are taken out."""
-    return list(_on_the_rest(findings, decision.excluded))
+    return list(_on_the_rest(findings, decision.out))
 
 
-def _on_the_rest(findings: Iterable[Finding], excluded: tuple[str, ...]) -> Iterator[Finding]:
-    if not excluded:
+def _on_the_rest(findings: Iterable[Finding], out: frozenset[str]) -> Iterator[Finding]:
+    if not out:
         yield from findings
         return
-    gone = set(excluded)
     for finding in findings:
-        if gone.isdisjoint(nodes_of(finding.subject)):
+        if out.isdisjoint(nodes_of(finding.subject)):
             yield finding
 
 

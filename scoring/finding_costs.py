@@ -6,11 +6,12 @@ A cost is the rent of the accelerators that it leaves without work. What nobody 
 from collections.abc import Iterable, Iterator, Sequence
 
 from .derived import Figures
+from .out_of_use import nodes_out
 from .projection import HOURS_A_MONTH, outlook
 from .rental import Rental
 from .scope import nodes_of
 from .verdict import Finding, FindingCost, Interval
-from .words import counted, percent, three_digits
+from .words import counted, natural, percent, several, three_digits
 
 _SAVING = ("checkpoint.save", "burn_in.checkpoint")
 
@@ -21,30 +22,30 @@ def finding_costs(
     """The dearest first; none without a price. No rent is counted twice: what is taken out holds nobody back."""
     if rental.price is None:
         return ()
-    remaining = [each for each in findings if each.result in ("fail", "warn") and not _is_out(each, excluded)]
+    out = nodes_out(tuple(excluded))
+    remaining = [
+        each for each in findings if each.result in ("fail", "warn") and out.isdisjoint(nodes_of(each.subject))
+    ]
     found = [
-        *_taken_out(rental, figures, excluded),
+        *_taken_out(rental, figures, tuple(excluded)),
         *_straggler(rental, figures, remaining),
         *_slow_save(rental, remaining),
     ]
     return tuple(sorted(found, key=lambda cost: (-(cost.usd.value or 0.0), cost.subject)))
 
 
-def _is_out(each: Finding, excluded: Sequence[str]) -> bool:
-    return each.subject in excluded or any(node in excluded for node in nodes_of(each.subject))
+def _taken_out(rental: Rental, figures: Figures, excluded: tuple[str, ...]) -> Iterator[FindingCost]:
+    """Each node that is out, for itself, a device or a link: its accelerators are paid for and stand still."""
+    for name in sorted(nodes_out(excluded), key=natural):
+        node = figures.node(name)
+        if node is not None:
+            why = "taken out" if name in excluded else f"taken out with {several(_parts_of(name, excluded), 2)}"
+            basis = f"{why}: {counted(len(node.ranks), 'accelerator')} paid for {_at(rental)} that nobody uses"
+            yield FindingCost(subject=name, usd=_usd(_rent(rental, len(node.ranks)), basis))
 
 
-def _taken_out(rental: Rental, figures: Figures, excluded: Sequence[str]) -> Iterator[FindingCost]:
-    """Its accelerators are paid for and stand still. A link that is taken out has no rent of its own."""
-    for subject in excluded:
-        node = figures.node(subject)
-        owner, _, rank = subject.partition("/")
-        promised = figures.node(owner)
-        alone = node is None and promised is not None and rank in promised.ranks and owner not in excluded
-        count = len(node.ranks) if node is not None else int(alone)
-        if count:
-            basis = f"taken out: {counted(count, 'accelerator')} paid for {_at(rental)} that nobody uses"
-            yield FindingCost(subject=subject, usd=_usd(_rent(rental, count), basis))
+def _parts_of(node: str, excluded: Iterable[str]) -> list[str]:
+    return [each for each in excluded if node in nodes_of(each)]
 
 
 def _straggler(rental: Rental, figures: Figures, remaining: Sequence[Finding]) -> Iterator[FindingCost]:

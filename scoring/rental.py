@@ -8,6 +8,7 @@ from msgspec import Struct
 from ..evidence import Run
 from .costs import COLD_SPARE_HOURS, REPLACEMENT_HOURS, Costs, costs_of
 from .derived import Figures, straggler_loss
+from .out_of_use import nodes_out
 from .policy_model import Terms
 from .projection import Situation, Spare
 from .reliability import failures_seen, node_days
@@ -31,7 +32,7 @@ class Wait(Struct, frozen=True, kw_only=True):
 
 
 class Rental(Struct, frozen=True, kw_only=True):
-    """The inputs of the economics. `subjects` are the accelerators that train: none that is taken out."""
+    """The inputs of the economics. `subjects` are the accelerators that train: none of a node that is out."""
 
     subjects: tuple[str, ...]
     paid_accelerators: int
@@ -49,7 +50,7 @@ class Rental(Struct, frozen=True, kw_only=True):
 
     @property
     def nodes(self) -> int:
-        """Nodes of which at least one accelerator trains."""
+        """Nodes that train."""
         return len({subject.partition("/")[0] for subject in self.subjects})
 
     def situation(self, spare: Spare, *, end: str = "value", save_s: float | None = None) -> Situation:
@@ -96,8 +97,8 @@ def rental_of(run: Run, figures: Figures, excluded: Sequence[str], terms: Terms 
     """The inputs of the economics of a run. Raises CostsError."""
     costs = costs_of(run.header.costs)
     everyone = [f"{node.node}/{rank}" for node in run.header.promised for rank in node.ranks]
-    out = frozenset(excluded)
-    subjects = tuple(s for s in everyone if s not in out and s.partition("/")[0] not in out)
+    out = nodes_out(tuple(excluded))
+    subjects = tuple(subject for subject in everyone if subject.partition("/")[0] not in out)
     return Rental(
         subjects=subjects,
         paid_accelerators=len(everyone),

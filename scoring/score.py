@@ -60,7 +60,7 @@ def _judge(run: Run, policy: Policy | None, baseline: Run | None) -> Verdict:
             with_baseline=earlier is not None,
         ),
         confidence=confidence(findings, failures, observed_seconds(run)),
-        index=index(policy.checks, judge.shares, decision.excluded),
+        index=index(policy.checks, judge.shares, decision.out),
         exclude=decision.excluded,
         findings=findings,
         coverage=covered,

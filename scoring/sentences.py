@@ -3,8 +3,9 @@
 from collections.abc import Collection, Iterable, Sequence
 
 from ..evidence import RunHeader
-from .decision import Decision, nodes_lost
+from .decision import Decision
 from .joined import told_when
+from .out_of_use import out_in_words
 from .policy import Policy, load_policy, policy_names
 from .policy_model import Check
 from .statistics import node_days_without_failure
@@ -46,7 +47,7 @@ def sentence(decision: Decision, header: RunHeader, policy: Policy, covered: Cov
         return f"Fit for training on {nodes}." if policy.signable else f"All that {policy.name} asks passed on {nodes}."
     if decision.word == "CONDITIONAL":
         fit = "Fit for training" if policy.signable else f"All that {policy.name} asks passed"
-        return f"{fit} without {_left_out(decision.excluded, nodes)}."
+        return f"{fit} without {len(decision.out)} of {nodes}: {out_in_words(decision.excluded)}."
     if decision.word == "INCONCLUSIVE":
         return _not_decided(decision, covered)
     if decision.fatal:
@@ -54,16 +55,7 @@ def sentence(decision: Decision, header: RunHeader, policy: Policy, covered: Cov
         return f"Not fit as it stands: {several(checks, 3)} failed, and taking out a node does not mend it."
     most = decision.most_excluded
     allowed = f"at most {most} may be" if most else "none of so few may be"
-    return f"Not fit as it stands: {nodes_lost(decision.excluded)} of {nodes} would have to be taken out, {allowed}."
-
-
-def _left_out(excluded: Sequence[str], nodes: str) -> str:
-    """'1 of 4 nodes: n02', 'the link n01~n03', or both."""
-    links = [name for name in excluded if "~" in name]
-    rest = [name for name in excluded if name not in links]
-    parts = [f"{len(rest)} of {nodes}: {several(rest)}"] if rest else []
-    parts += [f"the {'link' if len(links) == 1 else 'links'} {several(links)}"] if links else []
-    return ", and without ".join(parts)
+    return f"Not fit as it stands: {len(decision.out)} of {nodes} would have to be taken out, {allowed}."
 
 
 def _not_decided(decision: Decision, covered: Coverage) -> str:
@@ -78,7 +70,7 @@ def _not_decided(decision: Decision, covered: Coverage) -> str:
     said = f"Not decided: {measured:,} of {counted(required, 'required value')} {on_the_rest}"
     said += "was measured" if measured == 1 else "were measured"
     if gone:
-        said += f"; {gone:,} more {'is' if gone == 1 else 'are'} on excluded {several(decision.excluded)}"
+        said += f"; {gone:,} more {'is' if gone == 1 else 'are'} on excluded {out_in_words(decision.excluded)}"
     return said + "."
 
 

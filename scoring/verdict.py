@@ -82,7 +82,7 @@ class Replacement(Struct, frozen=True, kw_only=True):
 
 class FindingCost(Struct, frozen=True, kw_only=True):
     """What a finding costs a month, in USD; `usd.basis` derives it in words. `checks` are those that found it; a node
-    that is taken out has none of its own."""
+    that is out, by itself or by what is taken out, has none of its own."""
 
     subject: str
     usd: Interval

@@ -1,6 +1,8 @@
 """Figures and lists in words: three significant digits, the unit, no more."""
 
+import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from ..evidence.records import Params, Scalar
 
@@ -49,6 +51,12 @@ def size(value: float) -> str:
         if value >= factor:
             return f"{three_digits(value / factor)} {unit}"
     return f"{three_digits(value)} bytes"
+
+
+@lru_cache(maxsize=2**16)
+def natural(text: str) -> tuple[tuple[int, int, str], ...]:
+    """A sort key under which n2 comes before n10."""
+    return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d{1,18})", text))
 
 
 def several(items: Sequence[str], most: int = 4) -> str:

@@ -4,7 +4,7 @@ import math
 
 import msgspec
 import pytest
-from compared_clusters import Cluster, compared_run
+from compared_clusters import Cluster, compared_run, whole_cluster
 from generated_runs import as_run, make_run
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,6 +39,10 @@ def slower() -> Run:
 
 def figure_of(found: Comparison, key: str) -> MetricCompared:
     return next(one for one in found.metrics if one.key == key)
+
+
+def contrast(one: MetricCompared, first: str, second: str):
+    return next(each for each in one.contrasts if (each.first, each.second) == (first, second))
 
 
 def difference(found: Comparison, aspect: str):
@@ -305,6 +309,44 @@ def test_repeated_runs_of_a_cluster_widen_the_variance_they_show(alike, other):
     assert after.spread > 1.5 * before.spread
     assert "moderated by 5 repeated runs" in after.basis
     assert after.contrasts[0].high > before.contrasts[0].high
+
+
+def test_another_price_of_an_earlier_run_is_no_noise():
+    """The same cluster was run at 1.50 USD before: what differs by a third in speed still differs in money."""
+    first, again = (compared_run(cluster(1, 8, 8), run=run, price=price) for run, price in ((0, 2.5), (1, 1.5)))
+    slow = compared_run(cluster(2, 8, 8), price=2.5, slower=whole_cluster(0.75))
+    without = figure_of(compare([first, slow]), "money")
+    for found in (compare([first, slow], [again]), compare([first, slow, again])):
+        for key in ("money", "useful", "training"):
+            assert contrast(figure_of(found, key), "A", "B").told_apart, key
+        money = figure_of(found, "money")
+        assert money.standings[0].value == pytest.approx(without.standings[0].value)
+        assert money.spread == figure_of(found, "training").spread < 0.02
+        assert money.standings[0].high < money.standings[1].low, "the intervals in the chart, too"
+
+
+def test_one_cluster_at_three_prices_is_known_as_well_as_its_speed():
+    found = compare([compared_run(cluster(1), run=run, price=price) for run, price in enumerate((0.5, 0.6, 2.5))])
+    money, training = (figure_of(found, key) for key in ("money", "training"))
+    for dear, fast in zip(money.standings, training.standings, strict=True):
+        assert dear.high / dear.low < (fast.high / fast.low) ** 1.5, "beside its speed goodput is not known"
+    assert contrast(money, "A", "C").told_apart
+
+
+def test_nodes_that_were_out_in_an_earlier_run_are_no_noise():
+    whole = compared_run(cluster(1, 16, 2))
+    fewer = compared_run(cluster(1, 16, 2), run=1, faults=["lost@n03"])
+    other = compared_run(cluster(2, 16, 2))
+    found = compare([whole, other], [fewer])
+    useful, training = (figure_of(found, key) for key in ("useful", "training"))
+    assert useful.spread == training.spread
+    assert useful.standings[0].high / useful.standings[0].low < 1.1
+
+
+def test_a_cluster_that_became_slower_stands_apart_from_itself_in_the_chart_too():
+    found = compare([compared_run(cluster(1)), compared_run(cluster(1), run=1, slower={"training": 0.85})])
+    fast, slow = figure_of(found, "training").standings
+    assert slow.high < fast.low
 
 
 def test_a_cluster_that_became_slower_cannot_excuse_itself_by_its_own_difference(alike):

@@ -177,12 +177,13 @@ def test_a_node_that_is_taken_out_costs_its_rent_and_the_total_is_the_sum() -> N
     ("excluded", "rent"),
     [
         (("n01",), {"n01": 8}),
-        (("n01/gpu3",), {"n01/gpu3": 1}),
+        (("n01/gpu3",), {"n01": 8}),
         (("n01", "n01/gpu3"), {"n01": 8}),
-        (("n01~n02", "leaf1:17=n03/mlx5_2", "n77", "n01/gpu9"), {}),
+        (("n01~n02", "n77"), {"n02": 8}),
+        (("n01~n02", "n01", "leaf1:17=n03/mlx5_2"), {"n01": 8, "n03": 8}),
     ],
 )
-def test_rent_is_of_accelerators_that_were_promised_and_counted_once(
+def test_rent_is_of_nodes_that_were_promised_and_that_nobody_can_use_counted_once(
     excluded: tuple[str, ...], rent: dict[str, int]
 ) -> None:
     header, records = make_run()

@@ -8,7 +8,7 @@ from generated_runs import as_run, make_run
 
 from hwlottery.evidence import AnyRecord, Measurement, NotMeasured
 from hwlottery.scoring import Finding, PolicyError, Verdict, policy_from_text, score_run
-from hwlottery.scoring.decision import nodes_lost
+from hwlottery.scoring.out_of_use import nodes_out
 
 EVIDENCE = "{check: whole, rule: evidence.complete, each: cluster, category: evidence}"
 Change = Callable[[AnyRecord], AnyRecord | None]
@@ -68,7 +68,7 @@ def test_a_slow_link_between_good_nodes_is_named_and_its_nodes_are_not() -> None
     link = findings(verdict, "pairs.links")["n00~n03"]
     assert (link.result, link.excludes, verdict.verdict) == ("fail", "n00~n03", "CONDITIONAL")
     assert "path between n00 and n03" in link.action
-    assert verdict.sentence == "Fit for training without the link n00~n03."
+    assert verdict.sentence == "Fit for training without 1 of 4 nodes: n03 (for the link n00~n03)."
 
 
 def test_a_slow_node_and_a_slow_link_elsewhere_are_told_apart() -> None:
@@ -77,11 +77,24 @@ def test_a_slow_node_and_a_slow_link_elsewhere_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("excluded", "lost"),
-    [((), 0), (("n01",), 1), (("n01~n02",), 1), (("n01", "n01~n02"), 1), (("n01", "n02~n03"), 2), (("n01/gpu0",), 1)],
+    ("excluded", "out"),
+    [
+        ((), ""),
+        (("n01",), "n01"),
+        (("n01~n02",), "n02"),
+        (("n01~n02", "n01~n03", "n01~n04"), "n01"),
+        (("n01", "n01~n02"), "n01"),
+        (("n01", "n02~n03"), "n01 n03"),
+        (("n01/gpu0",), "n01"),
+        (("n0~n1", "n1~n2", "n2~n3", "n3~n4"), "n1 n3"),
+        (("n2~n9", "n2~n10"), "n2"),
+        (("n2~n10",), "n10"),
+        (("n0~n1", "n1~n2", "n0~n2"), "n1 n2"),
+        (("n01~n07/rail3",), "n07"),
+    ],
 )
-def test_a_link_costs_one_of_its_nodes_unless_one_is_out_already(excluded: tuple[str, ...], lost: int) -> None:
-    assert nodes_lost(excluded) == lost
+def test_a_link_costs_one_of_its_nodes_and_several_as_few_as_are_enough(excluded: tuple[str, ...], out: str) -> None:
+    assert nodes_out(excluded) == frozenset(out.split())
 
 
 def test_a_pair_that_was_slow_once_is_a_warning() -> None:

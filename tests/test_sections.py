@@ -305,11 +305,11 @@ def test_what_is_closed_to_the_tenant_and_unreadable_is_listed(tmp_path: Path) -
     assert captions["From where the nodes were seen"].rows[0][2].text == "2"
 
 
-def test_whole_nodes_and_parts_are_excluded_apart(tmp_path: Path) -> None:
+def test_a_device_takes_its_node_along_and_is_named(tmp_path: Path) -> None:
     run = run_of(tmp_path)
     verdict = msgspec.structs.replace(score_run(run), exclude=("n10", "n2", "n1/gpu3"))
     out = exclusion(verdict)
-    assert out.option == "--exclude=n2,n10"
+    assert out.option == "--exclude=n1,n2,n10"
     assert out.parts == ("n1/gpu3",)
 
 
