@@ -12,20 +12,19 @@ probes:
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails
 
 from ..evidence import Device, HwlotteryError
 from ..evidence.plain_yaml import UnsafeYaml, plain_documents, plain_text
+from ..evidence.user_files import first_wrong, meant, unknown
 from . import PROBES
 
 _SHIPPED = Path(__file__).parent / "profiles"
-_UNKNOWN_KEY = ("extra_forbidden", "unexpected_keyword_argument")
 DEVICES = ("cpu", "cuda")
 
 
@@ -74,21 +73,23 @@ def load_profile(name_or_path: str) -> Profile:
     elif "/" in name_or_path or name_or_path.endswith((".yaml", ".yml")):
         file = Path(name_or_path)
     else:
-        raise ProfileError(f"unknown profile {name_or_path!r}: choose {_listed(profile_names())}, or a YAML file")
+        near = meant(name_or_path, profile_names())
+        raise ProfileError(f"unknown profile {name_or_path!r}{near}: choose {_listed(profile_names())}, or a YAML file")
     return profile_from_text(_text_of(file), str(file))
 
 
 def profile_from_text(text: str, where: str) -> Profile:
     """A profile from its YAML text; `where` names it in errors. Raises ProfileError."""
+    data = _mapping(text, where)
     try:
-        document = _Document.model_validate(_mapping(text, where))
+        document = _Document.model_validate(data)
     except ValidationError as error:
-        raise ProfileError(f"{where}: {_first(error, _choices_of_document)}") from None
+        raise ProfileError(f"{where}: {first_wrong(error, data, _keys_of_document)}") from None
     known = {probe.name: probe.settings for probe in PROBES}
     chosen: dict[tuple[str, Device], Any] = {}
     for probe, by_device in document.probes.items():
         if probe not in known:
-            raise ProfileError(f"{where}: probes.{probe}: unknown probe, choose {_listed(known)}")
+            raise ProfileError(f"{where}: probes.{probe}: {unknown('probe', probe, sorted(known))}")
         for device, values in (by_device or {}).items():
             if values is not None:
                 chosen[probe, device] = _settings(known[probe], values, f"{where}: probes.{probe}.{device}")
@@ -100,7 +101,9 @@ def _settings(kind: type, values: Any, where: str) -> Any:
         return TypeAdapter(kind).validate_python(values)
     except ValidationError as error:
         keys = tuple(field.name for field in fields(kind))
-        raise ProfileError(f"{where}{_first(error, lambda _: keys, inside=True)}") from None
+        told = first_wrong(error, values, lambda _: keys)
+        whole = told.removeprefix("the file")
+        raise ProfileError(f"{where}.{told}" if whole == told else f"{where}{whole}") from None
 
 
 def _text_of(file: Path) -> str:
@@ -120,29 +123,8 @@ def _mapping(text: str, where: str) -> dict[str, Any]:
     return documents[0]
 
 
-def _first(error: ValidationError, choices: Any, *, inside: bool = False) -> str:
-    """The first problem in one line: its key, what is wrong, and for an unknown key the valid ones."""
-    # An unknown key is often a missing one misspelt: say that one.
-    problem = min(error.errors(include_url=False), key=lambda each: each["type"] not in _UNKNOWN_KEY)
-    key = ".".join(str(part) for part in problem["loc"] if part != "[key]")
-    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-    said = _said(problem, choices(problem))
-    return f"{'.' if inside and key else ''}{key}: {said}{more}"
-
-
-def _said(problem: ErrorDetails, choices: tuple[str, ...]) -> str:
-    if problem["type"] in _UNKNOWN_KEY:
-        return f"unknown key, choose {_listed(choices)}"
-    if problem["type"] in ("missing", "missing_keyword_only_argument"):
-        return "missing"
-    if problem["type"] == "value_error":
-        return problem["msg"].removeprefix("Value error, ")
-    message = problem["msg"]
-    return f"{message[:1].lower()}{message[1:]}, not {str(problem['input'])[:80]!r}"
-
-
-def _choices_of_document(problem: ErrorDetails) -> tuple[str, ...]:
-    return DEVICES if "probes" in problem["loc"] else tuple(_Document.model_fields)
+def _keys_of_document(loc: Sequence[int | str]) -> tuple[str, ...]:
+    return DEVICES if "probes" in loc else tuple(_Document.model_fields)
 
 
 def _listed(names: Any) -> str:

@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from ..evidence import Device, metric
-from .entries import Positive, Source, Strict, Text
+from ..evidence.user_files import Strict
+from .entries import Positive, Source, Text
 from .loading import FOLDER, ReferenceFileError, model_from_text
 
 Each = Literal["node", "pair", "cluster"]

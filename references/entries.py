@@ -3,20 +3,15 @@
 from datetime import date
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
 from ..evidence import Params, is_metric
+from ..evidence.user_files import Number, Strict
 
 ReferenceKind = Literal["peak", "achievable", "floor"]
 Text = Annotated[str, Field(min_length=1, max_length=300)]
 Key = Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[a-z0-9][a-z0-9_.-]*$")]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-
-
-class Strict(BaseModel):
-    """No room for an unknown key."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+Positive = Annotated[Number, Field(gt=0)]
 
 
 class Source(Strict):
@@ -37,7 +32,7 @@ class ReferenceValue(Strict):
     """
 
     metric: Text
-    where: dict[str, int | str] = {}
+    where: dict[str, int | str] = Field(default_factory=dict)
     kind: ReferenceKind
     value: Positive
     source: Text

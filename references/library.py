@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 from pydantic import Field, model_validator
 
 from ..evidence import Document, Params
+from ..evidence.user_files import Strict
 from .accelerators import Accelerator
-from .entries import Entry, ReferenceKind, ReferenceValue, Source, Strict
+from .entries import Entry, ReferenceKind, ReferenceValue, Source
 from .fabrics import Fabric, Network
 from .loading import FOLDER, ReferenceFileError, model_from_text
 

@@ -13,7 +13,8 @@ from msgspec import Struct
 from ..evidence import metric
 from ..scoring import Policy
 from ..scoring.fact_checks import unit_of
-from ..scoring.policy_model import KINDS_OF, Check, Terms
+from ..scoring.policy_model import KINDS_OF, Check
+from ..scoring.policy_terms import Terms
 from ..scoring.words import counted, figure, params_in_words, percent, three_digits
 from .annex_words import PLAIN
 from .markdown import rendered

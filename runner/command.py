@@ -16,6 +16,7 @@ from rich.table import Table
 from ..cluster.bundle import Bundle, default_name, load_bundle, make_bundle
 from ..cluster.ssh import make_ssh
 from ..evidence import Document, Run, RunError, Tier
+from ..evidence.user_files import meant
 from ..evidence.writing import now
 from ..probes import PROBES
 from ..probes.profiles import Profile
@@ -212,9 +213,10 @@ def show_plan(plan: Preview, console: Console, *, as_json: bool) -> None:
 
 
 def _request(options: Options) -> Request:
+    known = [probe.name for probe in PROBES]
     for name in options.only:
-        if name not in {probe.name for probe in PROBES}:
-            raise RunError(f"unknown probe {name!r}: choose {', '.join(probe.name for probe in PROBES)}")
+        if name not in known:
+            raise RunError(f"unknown probe {name!r}{meant(name, known)}: choose {', '.join(known)}")
     scratch = (options.scratch or Path()).resolve()
     if options.hosts is None and not scratch.is_dir():
         raise RunError(f"--scratch {scratch} is no directory: make it, or name another")

@@ -13,12 +13,12 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from ..evidence import Document, HwlotteryError
-from ..references.entries import Strict
+from ..evidence.user_files import Number, Strict
 from ..references.loading import ReferenceFileError, model_from_text, text_of
 from .projection import HOURS_A_MONTH, Spare
 
-Usd = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
-Hours = Annotated[float, Field(ge=0, le=8760, allow_inf_nan=False)]
+Usd = Annotated[Number, Field(ge=0, le=1e12)]
+Hours = Annotated[Number, Field(ge=0, le=8760)]
 
 COLD_SPARE_HOURS = 1.0
 REPLACEMENT_HOURS = 24.0
@@ -40,9 +40,9 @@ class Costs(Strict):
     egress_usd_per_month: Usd = 0.0
     support_usd_per_month: Usd = 0.0
     setup_hours: Hours = 0.0
-    rental_months: Annotated[float, Field(gt=0, le=120, allow_inf_nan=False)] = RENTAL_MONTHS
+    rental_months: Annotated[Number, Field(gt=0, le=120)] = RENTAL_MONTHS
     spare: Spare | None = None
-    recovery_minutes: Annotated[float, Field(gt=0, le=10_080, allow_inf_nan=False)] | None = None
+    recovery_minutes: Annotated[Number, Field(gt=0, le=10_080)] | None = None
     cold_spare_hours: Hours | None = None
     replacement_hours: Hours | None = None
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from ..evidence import Run
 from .policy import policy_from_text
-from .policy_model import Terms
+from .policy_terms import Terms
 from .provider_record import ProviderRecord
 
 Kept = Literal["kept", "broken", "open"]

@@ -13,7 +13,7 @@ from ..evidence import Run
 from .derived import Figures
 from .finding_costs import finding_costs
 from .goodput import longest_save_s
-from .policy_model import Terms
+from .policy_terms import Terms
 from .projection import HOURS_A_MONTH, Outlook, Spare, outlook, spares_needed
 from .reliability import observed_seconds
 from .rental import Rental, rental_of

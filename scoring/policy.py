@@ -1,6 +1,8 @@
 """Policies: what is demanded of a cluster, as YAML data and named rules, never expressions that are evaluated."""
 
 import hashlib
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -9,8 +11,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from ..evidence import Document
-from .policy_chain import chained, extended_by, merged
-from .policy_model import Check, PolicyModel, Terms, keys_at
+from ..evidence.user_files import first_wrong, keys_of, meant
+from .policy_chain import OF_EXTENDING, chained, extended_by, merged
+from .policy_model import Check, PolicyModel
+from .policy_terms import Terms
 from .policy_text import PolicyError, text_of
 
 FOLDER = Path(__file__).parent / "policies"
@@ -43,7 +47,8 @@ def load_policy(name_or_path: str | Path) -> Policy:
     elif "/" in text or text.endswith((".yaml", ".yml")) or Path(text).is_file():
         file = Path(text)
     else:
-        raise PolicyError(f"unknown policy {text!r} (choices: {', '.join(policy_names())}, or a YAML file)")
+        near = meant(text, policy_names())
+        raise PolicyError(f"unknown policy {text!r}{near} (choices: {', '.join(policy_names())}, or a YAML file)")
     return policy_from_text(_whole(text_of(file), file.name), file.name)
 
 
@@ -54,7 +59,10 @@ def _whole(text: str, where: str) -> str:
     if base is None:
         return text
     if base not in policy_names():
-        raise PolicyError(f"{where}: extends: unknown policy {base[:80]!r} (choices: {', '.join(policy_names())})")
+        near = meant(base, policy_names())
+        raise PolicyError(
+            f"{where}: extends: unknown policy {base[:80]!r}{near} (choices: {', '.join(policy_names())})"
+        )
     return chained(_whole(text_of(FOLDER / f"{base}.yaml"), base), text)
 
 
@@ -96,20 +104,15 @@ def document_beside(choice: str | None, profile: str, baseline: Document) -> Doc
 
 
 def _first_error(error: ValidationError, data: Any) -> str:
-    """The first thing wrong, as 'checks.3 (matmul.rate).each: what is wrong (choices: …)'; a misspelt key before the
-    key it leaves missing."""
-    wrong = error.errors(include_url=False)
-    telling = ("extra_forbidden", "value_error")
-    first = next((entry for kind in telling for entry in wrong if entry["type"] == kind), wrong[0])
-    # Of a value that may be several things, pydantic names each thing tried: that is none of the file's keys.
-    loc = tuple(part for part in first["loc"] if isinstance(part, int) or str(part).isidentifier() or "." in str(part))
-    place = ".".join(str(part) for part in loc) or "the file"
-    if len(loc) > 1 and loc[0] == "checks" and isinstance(loc[1], int):
-        place = place.replace(f"checks.{loc[1]}", f"checks.{loc[1]}{_named(data, loc[1])}", 1)
-    message = " ".join(str(first["msg"]).split()).removeprefix("Value error, ")
-    if first["type"] == "extra_forbidden":
-        message = f"unknown key (choices: {', '.join(keys_at(loc[:-1]))})"
-    return f"{place}: {message}"[:600]
+    """The first thing wrong, as 'checks.3 (matmul.rate).each: what is wrong (choices: …)'."""
+    told = first_wrong(error, data, keys_at)
+    place = re.match(r"checks\.(\d+)", told)
+    return f"{place[0]}{_named(data, int(place[1]))}{told[place.end() :]}" if place else told
+
+
+def keys_at(loc: Sequence[int | str]) -> tuple[str, ...]:
+    """The keys that are valid at a place in a policy file."""
+    return (*keys_of(PolicyModel, loc), *(OF_EXTENDING if not loc else ()))
 
 
 def _named(data: Any, index: int) -> str:

@@ -13,9 +13,10 @@ checks:
 
 from typing import Any
 
+from ..evidence.user_files import meant
 from .policy_text import PolicyError, plain_documents
 
-_OWN = ("extends", "leave_out")
+OF_EXTENDING = ("extends", "leave_out")
 
 
 def chained(base: str, text: str) -> str:
@@ -38,6 +39,8 @@ def merged(text: str, where: str) -> Any:
     whole, *later = documents
     if isinstance(whole, dict) and "extends" in whole:
         raise PolicyError(f"{where}: extends {whole['extends']!s:.80}, whose text does not stand before it")
+    if isinstance(whole, dict) and "leave_out" in whole:
+        raise PolicyError(f"{where}: leave_out: is for a policy that extends another: name that as extends: NAME")
     for document in later:
         whole = _extended(whole, document, where)
     return whole
@@ -56,15 +59,17 @@ def _extended(base: Any, document: Any, where: str) -> dict[str, Any]:
     for check in _checks(document, where):
         name = check["check"]
         by_name[name] = _changed(by_name[name], check) if name in by_name else check
-    return {**base, **{k: v for k, v in document.items() if k not in _OWN}, "checks": [*by_name.values()]}
+    return {**base, **{k: v for k, v in document.items() if k not in OF_EXTENDING}, "checks": [*by_name.values()]}
 
 
 def _left_out(base: dict[str, Any], document: dict[str, Any], where: str) -> list[str]:
-    names = document.get("leave_out", [])
+    names: Any = document.get("leave_out", [])
     known = [check["check"] for check in _checks(base, where)]
-    if not isinstance(names, list) or any(name not in known for name in names):
-        raise PolicyError(f"{where}: leave_out: names checks of {base.get('name')} (choices: {', '.join(known)})"[:600])
-    return names
+    wrong = [name for name in names if name not in known] if isinstance(names, list) else [names]
+    if wrong:
+        told = f"leave_out: a list of checks of {base.get('name')}, not {wrong[0]!s:.80}{meant(str(wrong[0]), known)}"
+        raise PolicyError(f"{where}: {told} (choices: {', '.join(known)})"[:600])
+    return [*names]
 
 
 def _checks(document: dict[str, Any], where: str) -> list[dict[str, Any]]:

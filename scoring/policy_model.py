@@ -1,24 +1,16 @@
 """What a policy may say: pydantic models with no room for an unknown key."""
 
-from datetime import date
 from string import Template
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Literal, get_args
 
-from pydantic import BaseModel, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from ..evidence import TIERS, Device, Tier, is_metric, metric
+from ..evidence.possible import Possible
+from ..evidence.user_files import Number, Strict, Whole
 from .maxima import FACT_OF
-from .policy_layers import (
-    Baseline,
-    Contract,
-    Layers,
-    Maximum,
-    NotEmpty,
-    Peers,
-    Reference,
-    Strict,
-    Uniform,
-)
+from .policy_layers import Layers, NotEmpty
+from .policy_terms import Days, Nodes, Terms, Text
 from .verdict import Category
 
 Each = Literal["cluster", "node", "accelerator", "numa", "filesystem", "pair"]
@@ -28,10 +20,8 @@ RuleName = Literal[
     "pairs.nodes", "pairs.links", "pairs.exact", "pairs.stalls", "pairs.line_rate", "rails.wire", "rails.exact",
     "fabric.network", "node.count", "reliability.mtbf",
 ]  # fmt: skip
-Text = Annotated[str, Field(max_length=1000)]
 Name = Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[a-z0-9][a-z0-9_.-]*$")]
 
-Days = Annotated[float, Field(gt=0, le=3650, allow_inf_nan=False)]
 
 TEMPLATE_NAMES = ("subject", "node", "observed", "expected", "metric")
 RULE_NAMES: tuple[RuleName, ...] = get_args(RuleName)
@@ -67,6 +57,12 @@ _EACH_OF_RULE: dict[RuleName, Each] = {
 }
 # Rules that give a figure, which the check's contract is for.
 FIGURE_OF_RULE: dict[RuleName, str] = {"run.length": "HOURS", "node.count": "NODES", "reliability.mtbf": "NODE-DAYS"}
+_POSSIBLE_OF_RULE = {
+    "run.length": Possible(above=True, most=87_600),
+    "node.count": Possible(least=1, most=1e6, whole=True),
+    "reliability.mtbf": Possible(above=True, most=1e9),
+    "rails.wire": Possible(above=True, most=1.05),
+}
 SMALLEST_GROUP = 2  # a reduction needs two ranks
 # What a signable policy must hold a cluster to, at the least: figures of one of these.
 SPEED_KINDS = ("matmul", "all_reduce", "burn_in")
@@ -78,23 +74,6 @@ def _layers_of_rule(rule: RuleName | None) -> tuple[str, ...]:
     if rule == "rails.wire":
         return ("contract", "peers")
     return ("contract",) if rule in FIGURE_OF_RULE else ()
-
-
-class Terms(Strict):
-    """What was agreed beside the figures: for the contract annex, and to judge what no run can measure.
-
-    `replacement_hours`: until a node that was taken out is replaced. `days_to_cure`: until what falls short is mended.
-    """
-
-    buyer: Text = ""
-    provider: Text = ""
-    nodes: Annotated[int, Field(ge=1)] | None = None
-    accelerators_per_node: Annotated[int, Field(ge=1)] | None = None
-    accelerator: Text = ""
-    delivery: date | None = None
-    replacement_hours: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    days_to_cure: Days | None = None
-    notes: tuple[Text, ...] = ()
 
 
 class Check(Strict):
@@ -115,18 +94,18 @@ class Check(Strict):
     where: dict[str, NotEmpty] = Field(default_factory=dict)
     device: Device | None = None
     each: Each
-    ranks_at_least: Annotated[int, Field(ge=1)] = 1
-    nodes_at_least: Annotated[int, Field(ge=1)] = 1
-    partners_at_least: Annotated[int, Field(ge=1)] = 2
+    ranks_at_least: Nodes = 1
+    nodes_at_least: Nodes = 1
+    partners_at_least: Nodes = 2
     beside_baseline: bool = False
     tiers: tuple[Tier, ...] = TIERS
     layers: Layers = Layers()
     severity: Severity = "required"
     excludable: bool = False
     any_attempt: bool = False
-    samples_at_least: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+    samples_at_least: Annotated[Whole, Field(ge=0, le=1_000_000)] = 0
     category: Category
-    weight: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] = 0.0
+    weight: Annotated[Number, Field(ge=0, le=100)] = 0.0
     action: Text = ""
     how: Text = ""
     statement: Text = ""
@@ -183,7 +162,19 @@ class Check(Strict):
             raise ValueError("the contract of reliability.mtbf says at_least alone: its bounds decide, or nothing does")
         if self.samples_at_least and self.metric is None:
             raise ValueError("samples_at_least is for a metric")
+        self._refuse_impossible()
         return self
+
+    def _refuse_impossible(self) -> None:
+        """A number that nothing measured can be, so that all or nothing would reach it: 85 for a share of 0.85."""
+        for key, bound in self.layers.contract.bounds.items() if self.layers.contract is not None else ():
+            possible = metric(self.metric).possible if self.metric else _POSSIBLE_OF_RULE.get(self.rule or "")
+            if possible is not None and not possible.within(bound):
+                unit = metric(self.metric).unit if self.metric else ""
+                raise ValueError(
+                    f"layers.contract.{key}: should be what {self.metric or self.rule} can be"
+                    f"{f' in {unit}' if unit else ''} ({possible}), not {bound:g}"
+                )
 
     @property
     def unconditional(self) -> bool:
@@ -209,11 +200,19 @@ class PolicyModel(Strict):
         doubled = sorted({name for name in names if names.count(name) > 1})
         if doubled:
             raise ValueError(f"check {doubled[0]} stands twice")
+        self._refuse_more_nodes_than_bought()
         if not any(_demands_whole_evidence(check) for check in self.checks):
             raise ValueError("no check with rule: evidence.complete, each: cluster, severity: required")
         if self.signable:
             self._refuse_lax()
         return self
+
+    def _refuse_more_nodes_than_bought(self) -> None:
+        bought = self.terms.nodes
+        for check in self.checks if bought is not None else ():
+            wanted = check.layers.contract.at_least if check.rule == "node.count" and check.layers.contract else None
+            if bought is not None and wanted is not None and wanted > bought:
+                raise ValueError(f"{check.check} asks for {wanted:g} nodes, terms.nodes says that {bought} were bought")
 
     def _refuse_lax(self) -> None:
         """What can be signed says at least that nodes answered and that something of their speed was measured."""
@@ -233,24 +232,3 @@ def _demands_whole_evidence(check: Check) -> bool:
 
 def _everywhere(check: Check) -> bool:
     return check.device is None and check.ranks_at_least == check.nodes_at_least == 1
-
-
-def keys_at(loc: tuple[Any, ...]) -> tuple[str, ...]:
-    """The keys that are valid at a place in a policy file."""
-    model: type[BaseModel] = PolicyModel
-    for part in loc:
-        model = _NESTED.get(str(part), model)
-    return tuple(model.model_fields)
-
-
-_NESTED: dict[str, type[BaseModel]] = {
-    "checks": Check,
-    "terms": Terms,
-    "layers": Layers,
-    "contract": Contract,
-    "reference": Reference,
-    "maximum": Maximum,
-    "peers": Peers,
-    "baseline": Baseline,
-    "uniform": Uniform,
-}

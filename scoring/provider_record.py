@@ -18,16 +18,16 @@ from typing import Annotated, Literal, get_args
 from pydantic import AwareDatetime, Field, model_validator
 
 from ..evidence import HwlotteryError
-from ..references.entries import Strict
+from ..evidence.user_files import Number, Strict, Whole
 from ..references.loading import ReferenceFileError, model_from_text, text_of
 
 FILE_NAME = "provider.yaml"
 Text = Annotated[str, Field(max_length=2000)]
 Word = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f]+$")]
-Hours = Annotated[float, Field(gt=0, le=87_600, allow_inf_nan=False)]
+Hours = Annotated[Number, Field(gt=0, le=87_600)]
 Day = Annotated[date, Field(ge=date(2000, 1, 1), le=date(2200, 1, 1))]
 Moment = Annotated[AwareDatetime, Field(ge=datetime(2000, 1, 1, tzinfo=UTC), le=datetime(2200, 1, 1, tzinfo=UTC))]
-Count = Annotated[int, Field(ge=1, le=1_000_000)]
+Count = Annotated[Whole, Field(ge=1, le=1_000_000)]
 Blamed = Literal["provider", "buyer", "third_party", "nobody", "unclear"]
 BLAMED: tuple[Blamed, ...] = get_args(Blamed)
 
@@ -100,11 +100,11 @@ class Sla(Strict):
     """What was promised of the service. `claim_window_days`: how long after its end an outage may be claimed."""
 
     clause: Word | None = None
-    availability: Annotated[float, Field(gt=0, le=1)] | None = None
+    availability: Annotated[Number, Field(gt=0, le=1)] | None = None
     answer_hours: Hours | None = None
     solve_hours: Hours | None = None
     replacement_hours: Hours | None = None
-    claim_window_days: Annotated[int, Field(ge=1, le=3650)] | None = None
+    claim_window_days: Annotated[Whole, Field(ge=1, le=3650)] | None = None
 
 
 class ProviderRecord(Strict):
@@ -113,7 +113,7 @@ class ProviderRecord(Strict):
     provider: Text = ""
     cluster: Text = ""
     currency: Annotated[str, Field(pattern=r"^[A-Z]{3}$")] = "USD"
-    price_per_gpu_hour: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] | None = None
+    price_per_gpu_hour: Annotated[Number, Field(gt=0, le=1e6)] | None = None
     promised: Nodes | None = None
     delivered: tuple[Nodes, ...] = ()
     tickets: tuple[Ticket, ...] = ()

@@ -9,7 +9,7 @@ from ..evidence import Run
 from .costs import COLD_SPARE_HOURS, REPLACEMENT_HOURS, Costs, costs_of
 from .derived import Figures, straggler_loss
 from .out_of_use import nodes_out
-from .policy_model import Terms
+from .policy_terms import Terms
 from .projection import Situation, Spare
 from .reliability import failures_seen, node_days
 from .statistics import Bounds, median_interval, projected_rate

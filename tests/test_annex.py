@@ -58,6 +58,7 @@ def test_the_terms_are_those_of_the_policy(tmp_path: Path) -> None:
     file.write_text(
         "name: mine\nextends: contract\nterms: {buyer: Ada, provider: Bob, nodes: 3, delivery: 2027-02-03,\n"
         "  days_to_cure: 2.5, replacement_hours: 4}\n"
+        "checks: [{check: node.count, layers: {contract: {at_least: 3}}}]\n"
     )
     page = annexed("--policy", str(file))
     for told in ("3 nodes", "2027-02-03", "4 hours", "2.5 days", "Ada: place", "Bob: place"):
@@ -81,7 +82,9 @@ def test_markup_in_a_policy_is_text_in_the_annex(tmp_path: Path) -> None:
 def test_a_policy_that_is_none_is_one_line_and_exit_code_2() -> None:
     result = CliRunner().invoke(cli, ["annex", "--policy", "acceptence"])
     assert result.exit_code == 2
-    assert result.output.startswith("hwlottery: unknown policy 'acceptence' (choices: acceptance, contract")
+    assert result.output.startswith(
+        "hwlottery: unknown policy 'acceptence', did you mean acceptance? (choices: acceptance, contract"
+    )
 
 
 @pytest.mark.browser

@@ -328,8 +328,11 @@ def test_flops_that_are_no_work_are_refused(run: Path, flops: str) -> None:
     ("text", "told"),
     [
         ("storage: 5", "costs.yaml: storage: unknown key (choices: storage_usd_per_month, egress_usd_per_month,"),
-        ("spare: warm", "costs.yaml: spare: Input should be 'hot', 'cold' or 'none'"),
-        ("support_usd_per_month: -1", "costs.yaml: support_usd_per_month: Input should be greater than"),
+        ("setup_hour: 5", "costs.yaml: setup_hour: unknown key, did you mean setup_hours? (choices: storage_usd"),
+        ("spare: warm", "costs.yaml: spare: should be 'hot', 'cold' or 'none', not 'warm'"),
+        ("support_usd_per_month: -1", "costs.yaml: support_usd_per_month: should be greater than"),
+        ("", "costs.yaml: it is empty (keys: storage_usd_per_month, egress_usd_per_month,"),
+        ("setup_hours: true", "costs.yaml: setup_hours: should be a number, not true"),
         ("egress_usd_per_month: .nan", "costs.yaml: line 1: '.nan' is no finite number"),
         ("setup_hours: 800\nrental_months: 1", "setup_hours leave nothing of the rental (730 h)"),
         ("!!python/object/apply:os.system ['touch harm']", "costs.yaml: line 1: tags (!name) are not allowed"),

@@ -73,7 +73,10 @@ def test_explain_shows_a_users_reference_and_a_fabric_of_ours(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("accelerators: [{key: a, name: [A], values: []}]", "accelerators.0.name: unknown key (choices: key, values"),
+        (
+            "accelerators: [{key: a, name: [A], values: []}]",
+            "accelerators.0.name: unknown key, did you mean names? (choices: key, values",
+        ),
         (OWN.replace("US}]", "WE}]"), "source 'WE' is not listed (choices: AZ, DCGM, DGXC,"),
         ("!!python/object/apply:os.system ['touch harm']", "line 1: tags (!name) are not allowed"),
         ("x: " + "y" * 300_000, "over 256 KiB"),

@@ -196,8 +196,16 @@ def test_the_text_of_an_extending_policy_travels_whole_and_judges_alike_elsewher
 @pytest.mark.parametrize(
     ("lines", "told"),
     [
-        (["leave_out: [matmul.rte]"], "leave_out: names checks of acceptance (choices: evidence.complete, "),
-        (["leave_out: matmul.rate"], "leave_out: "),
+        (
+            ["leave_out: [matmul.rte]"],
+            "leave_out: a list of checks of acceptance, not matmul.rte, did you mean matmul.rate? (choices: evidence.c",
+        ),
+        (["leave_out: matmul.rate"], "leave_out: a list of checks of acceptance, not matmul.rate"),
+        (
+            ["exclude_at_mots: 0.2"],
+            "exclude_at_mots: unknown key, did you mean exclude_at_most? (choices: name, purpose, signable, "
+            "exclude_at_most, terms, checks, extends, leave_out)",
+        ),
         (["checks: {}"], "checks: a list of checks"),
         (["checks: [{metric: memory.copy}]"], "check: NAME"),
         (["checks: [{check: a}, {check: a}]"], "check a stands twice"),
@@ -235,7 +243,9 @@ def test_a_text_that_came_without_the_one_it_extends_is_refused() -> None:
 def test_the_terms_of_a_policy_are_checked_too(tmp_path: Path) -> None:
     assert load_policy("contract").terms.nodes == 16
     assert loaded(tmp_path, extending()).terms.nodes is None
-    with pytest.raises(PolicyError, match=r"terms.node: unknown key \(choices: buyer, provider, nodes"):
+    with pytest.raises(
+        PolicyError, match=r"terms.node: unknown key, did you mean nodes\? \(choices: buyer, provider, nodes"
+    ):
         loaded(tmp_path, extending("terms: {node: 3}"))
     with pytest.raises(PolicyError, match=r"terms\.delivery"):
         loaded(tmp_path, extending("terms: {delivery: soon}"))
@@ -286,7 +296,10 @@ def test_explain_tells_sizes_as_sizes_and_what_is_possible() -> None:
 
 
 def test_an_unknown_policy_names_the_choices(tmp_path: Path) -> None:
-    with pytest.raises(PolicyError, match=r"unknown policy 'smok' \(choices: acceptance, contract, prolog, quick, "):
+    with pytest.raises(
+        PolicyError,
+        match=r"unknown policy 'smok', did you mean smoke\? \(choices: acceptance, contract, prolog, quick, ",
+    ):
         load_policy("smok")
     with pytest.raises(PolicyError, match=r"none\.yaml: cannot be read"):
         load_policy(tmp_path / "none.yaml")
@@ -305,6 +318,120 @@ def test_an_unknown_policy_names_the_choices(tmp_path: Path) -> None:
 )
 def test_a_policy_without_whole_evidence_is_refused(first: str) -> None:
     assert "evidence.complete" in refusal(f"name: lax\nchecks: [{first}]\n")
+
+
+COPY = "{check: a, metric: memory.copy, each: accelerator, category: memory, layers: {%s}}"
+
+
+@pytest.mark.parametrize(
+    ("layers", "told"),
+    [
+        ("reference: {fail: 5, warn: 0.1}", "fail: should be a share, above 0 and at most 1 (0.9 is 90 %), not 5"),
+        ("reference: {fail: 90}", "reference.fail: should be a share, above 0 and at most 1 (0.9 is 90 %), not 90"),
+        ("reference: {fail: 0}", "reference.fail: should be a share, above 0"),
+        ("reference: {warn: -0.5}", "reference.warn: should be a share, above 0"),
+        ("reference: {fail: true}", "reference.fail: should be a number, not true"),
+        ("reference: {fail: .inf}", "'.inf' is no finite number"),
+        ("reference: {fail: 0.9, warn: 0.9}", "reference: warn 0.9 is not above fail 0.9: it could never warn"),
+        ("reference: {fail: 0.9, warn: 0.8}", "reference: warn 0.8 is not above fail 0.9: it could never warn"),
+        ("reference: {fail: 1.2}", "reference: fail 1.2: should be a share of at most 1"),
+        ("reference: {of: peak, warn: 1.2}", "reference: warn 1.2: should be a share of at most 1"),
+        ("reference: {of: floor, warn: 1.2, fail: 1.5}", "reference: warn 1.2 is not above fail 1.5"),
+        ("reference: {fail: 0.9, or_peak_fail: 0.6, or_peak_warn: 0.5}", "or_peak_warn 0.5 is not above or_peak_fail"),
+        ("reference: {of: peak, fail: 0.9, or_peak_fail: 0.6}", "for another kind than the peak"),
+        ("baseline: {fail: 5}", "baseline.fail: should be a share"),
+        ("baseline: {fail: 1.5}", "baseline: fail 1.5: should be a share of at most 1"),
+        ("baseline: {fail: 0.9, warn: 0.9}", "baseline: warn 0.9 is not above fail 0.9"),
+        ("contract: {at_least: 600, warn_at_least: 500}", "contract: warn_at_least 500 is not above at_least 600"),
+        ("contract: {at_least: 600, warn_at_least: 600}", "contract: warn_at_least 600 is not above at_least 600"),
+        ("contract: {at_most: 600, warn_at_most: 700}", "contract: warn_at_most 700 is not below at_most 600"),
+        ("contract: {at_least: -600}", "contract.at_least: should be what memory.copy can be in GB/s (at least 1e-09"),
+        ("contract: {at_least: 0}", "contract.at_least: should be what memory.copy can be in GB/s"),
+        ("contract: {at_least: 1.0e+12}", "at most 1e+06), not 1e+12"),
+        ("contract: {at_least: true}", "contract.at_least: should be a number, not true"),
+        ("contract: {at_least: many}", "contract.at_least: should be a number, not 'many'"),
+        ("contract: {at_least: {a: 1}}", "contract.at_least: should be a number, not keys with values"),
+        ("contract: [600]", "layers.contract: should be keys with values (key: value), not a list"),
+        ("contract: {at_lest: 600}", "unknown key, did you mean at_least? (choices: at_least, at_most, equals"),
+        ("peers: {effect: 5}", "peers.effect: should be less than 1, not 5"),
+        ("peers: {effect: 0}", "peers.effect: should be greater than 0, not 0"),
+        ("peers: {sigmas: 0.5}", "peers.sigmas: should be greater than or equal to 1, not 0.5"),
+        ("peers: {within: rack}", "peers.within: should be 'node' or 'cluster', not 'rack'"),
+    ],
+)  # fmt: skip
+def test_a_layer_that_could_say_nothing_or_accuses_all_is_refused_with_its_key_and_what_is_allowed(
+    layers: str, told: str
+) -> None:
+    found = refusal(policy_with(COPY % layers))
+    assert told in found
+    assert "checks.1 (a)" in found or "line" in found
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [
+        "reference: {of: floor, fail: 1.2, warn: 1.5}", "reference: {of: peak, fail: 1.0}", "baseline: {warn: 1.0}",
+        "contract: {at_least: 600, warn_at_least: 700}", "contract: {at_least: 600, at_most: 900}",
+        "reference: {warn: 0.95, fail: 0.9, or_peak_warn: 0.6}", "peers: {effect: 0.5, sigmas: 1}",
+    ],
+)  # fmt: skip
+def test_a_layer_that_can_be_met_and_missed_loads(layers: str) -> None:
+    assert policy_from_text(policy_with(COPY % layers), "mine.yaml").checks[1].layers.given
+
+
+@pytest.mark.parametrize(
+    ("check", "told"),
+    [
+        ("metric: matmul.mfu, each: accelerator, layers: {contract: {at_least: 85}}", "matmul.mfu can be in share"),
+        ("metric: health.throttled, each: accelerator, layers: {contract: {at_most: -1}}", "at_most: should be"),
+        ("rule: node.count, each: cluster, layers: {contract: {at_least: 0}}", "what node.count can be"),
+        ("rule: reliability.mtbf, each: cluster, layers: {contract: {at_least: -200}}", "what reliability.mtbf can be"),
+        ("rule: run.length, each: cluster, layers: {contract: {at_least: 0}}", "what run.length can be (above 0"),
+        ("rule: rails.wire, each: cluster, layers: {contract: {at_least: 85}}", "what rails.wire can be"),
+        ("fact: x, each: node, weight: -1", "weight: should be greater than or equal to 0, not -1"),
+        ("fact: x, each: node, days_to_cure: 0", "days_to_cure: should be greater than 0, not 0"),
+        ("fact: x, each: node, ranks_at_least: 0", "ranks_at_least: should be greater than or equal to 1"),
+        ("fact: x, each: node, ranks_at_least: true", "ranks_at_least: should be a number, not true"),
+        ("metric: memory.copy, each: accelerator, samples_at_least: 1.5", "samples_at_least: should be a whole number"),
+    ],
+)  # fmt: skip
+def test_a_number_that_nothing_measured_can_be_is_refused(check: str, told: str) -> None:
+    assert told in refusal(policy_with(f"{{check: a, category: health, {check}}}"))
+
+
+@pytest.mark.parametrize(
+    ("terms", "told"),
+    [
+        ("nodes: 0", "terms.nodes: should be greater than or equal to 1, not 0"),
+        ("nodes: many", "terms.nodes: should be a whole number, not 'many'"),
+        ("nodes: true", "terms.nodes: should be a number, not true"),
+        ("replacement_hours: -3", "terms.replacement_hours: should be greater than 0"),
+        ("replacement_hours: 1000000000", "terms.replacement_hours: should be less than or equal to 87600"),
+        ("days_to_cure: 0", "terms.days_to_cure: should be greater than 0"),
+        ("delivery: soon", "terms.delivery: should be a date such as 2027-01-31, not 'soon'"),
+        ("delivery: 9999-01-01", "terms.delivery: should be less than or equal to 2200-01-01"),
+        ("nodes: 4", "node.count asks for 16 nodes, terms.nodes says that 4 were bought"),
+    ],
+)
+def test_terms_that_nobody_could_keep_are_refused(tmp_path: Path, terms: str, told: str) -> None:
+    with pytest.raises(PolicyError) as error:
+        loaded(tmp_path, extending(f"terms: {{{terms}}}", base="contract"))
+    assert told in str(error.value)
+
+
+def test_leave_out_and_an_empty_file_are_told_in_words_of_the_file() -> None:
+    assert "leave_out: is for a policy that extends another" in refusal(policy_with(RESPONDS, leave_out="[a]"))
+    told = refusal("")
+    assert told == (
+        "mine.yaml: it is empty (keys: name, purpose, signable, exclude_at_most, terms, checks, extends, leave_out)"
+    )
+    assert refusal("- a\n- b\n") == "mine.yaml: the file: should be keys with values (key: value), not a list"
+    assert "unknown key (choices: name, purpose, signable, exclude_at_most, terms, checks, extends, leave_out)" in (
+        refusal(policy_with(RESPONDS, foo="1"))
+    )
+    told = refusal(policy_with(RESPONDS.replace("evidence}", "fabrik}")))
+    assert "category: should be 'evidence', 'compute'" in told
+    assert told.endswith("not 'fabrik', did you mean fabric?")
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from hwlottery.reports.page import render
 from hwlottery.reports.sections.delivery import delivery
 from hwlottery.scoring import load_policy, policy_from_text, score_run
 from hwlottery.scoring.delivery import Delivery, delivery_of, judged_delivery
-from hwlottery.scoring.policy_model import Terms
+from hwlottery.scoring.policy_terms import Terms
 from hwlottery.scoring.provider_record import ProviderFileError, ProviderRecord, provider_of, record_from_text
 
 WHOLE = """
@@ -139,13 +139,15 @@ def test_the_worst_is_never_better_than_the_median_or_the_mean(spans: list[tuple
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("provder: A", "provder: unknown key (choices: provider, cluster"),
-        ("tickets: [{id: a, opened: 2026-01-01T00:00Z, blamd: us}]", "tickets.0.blamd: unknown key (choices: id"),
+        ("provder: A", "provder: unknown key, did you mean provider? (choices: provider, cluster"),
+        ("tickets: [{id: a, opened: 2026-01-01T00:00Z, blamd: us}]", "blamd: unknown key, did you mean blamed? (choi"),
         ("tickets: [{id: a, opened: 2026-01-01T00:00Z, blamed: us}]", "'provider', 'buyer'"),
         ("tickets: [{id: a, opened: 2026-01-01 00:00:00}]", "timezone"),
         ("tickets: [{id: a, opened: 2026-01-02T00:00Z, solved: 2026-01-01T00:00Z}]", "solved before"),
         ("tickets: [{id: a, opened: 2026-01-02T00:00Z, outage: true}]", "an outage is of a node"),
         ("sla: {clause: x}\nclauses: {y: text}", "clause 'x' has no text (choices: y)"),
+        ("", "provider.yaml: it is empty (keys: provider, cluster,"),
+        ("tickets: {}", "tickets: should be a list ([a, b], or lines that begin with -), not keys with values"),
         ("promised: {date: 2026-01-01, nodes: 9999999999999}", "promised.nodes"),
         ("promised: {date: 9999-01-01, nodes: 1}", "promised.date"),
         ("sla: {answer_hours: .nan}", "no finite number"),
