@@ -24,6 +24,7 @@ from .commands.report import report
 from .commands.run import run
 from .commands.score import score
 from .commands.sign import sign
+from .commands.usage import Commands
 from .commands.verify import verify
 
 COMMANDS = (
@@ -31,7 +32,7 @@ COMMANDS = (
 )  # fmt: skip
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXIT_CODES)
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXIT_CODES)
 @click.version_option(__version__, prog_name="hwlottery")
 def cli() -> None:
     """Measure a rented GPU cluster, name what to swap, and decide GO or NO-GO with the evidence."""

@@ -2,10 +2,23 @@
 
 import math
 from pathlib import Path
+from typing import Any
 
 import click
 
-RUN = click.Path(exists=True, file_okay=False, path_type=Path)
+
+class _RunDirectory(click.Path):
+    """A folder that is there; what is none is told with what to give."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            told = error.message.rstrip(".").removeprefix("Directory ")
+            raise click.BadParameter(f"{told}: give the directory of a run, as hwlottery run makes it") from error
+
+
+RUN = _RunDirectory(exists=True, file_okay=False, path_type=Path)
 FILE = click.Path(dir_okay=False, path_type=Path)
 EXIT_CODES = """\b
 Exit codes: 0 GO, 5 CONDITIONAL, 3 NO-GO, 4 INCONCLUSIVE; 2 something to mend before anything runs;

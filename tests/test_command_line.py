@@ -46,6 +46,44 @@ def test_every_command_shows_its_help(words):
     assert result.output.startswith("Usage:")
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("score", "nope"), "Invalid value for 'RUN': 'nope' does not exist: give the directory of a run"),
+        (("score",), "Missing argument 'RUN'; see hwlottery score --help"),
+        (("score", ".", "."), "Got unexpected extra argument"),
+        (("run", "--price", "0"), "Invalid value for '--price': 0.0 is not in the range 0<x<=1000000.0; see"),
+        (("run", "--price", "nan"), "Invalid value for '--price': not a number"),
+        (("run", "--price", "many"), "Invalid value for '--price': 'many' is no number; see hwlottery run --help"),
+        (("run", "--pric", "3"), "No such option"),
+        (("annex",), "Missing option '--policy'"),
+        (("annex", "--policy"), "Option '--policy' requires an argument; see hwlottery annex --help"),
+        (("export", "."), "Missing option '--format'. Choose from: csv, junit, prometheus"),
+        (("export", ".", "--format", "evil\x1b[2J\nnix"), "Invalid value for '--format'"),
+        (("verify", ".", "--allowed-signers", "a", "--signer", "b"), "give --allowed-signers or --signer, not both"),
+        (("scor", "x"), "No such command 'scor'"),
+        (("launch", "nix"), "No such command 'nix'"),
+        (("launch", "slurm"), "Missing option '--nodes'; see hwlottery launch slurm --help"),
+        (("--foo",), "No such option"),
+    ],
+)  # fmt: skip
+def test_a_usage_error_is_one_line_with_what_is_wrong_and_where_the_help_is(words, told):
+    result = CliRunner().invoke(cli, words, prog_name="hwlottery")
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("hwlottery: "), result.stderr
+    assert told in result.stderr
+    assert result.stderr.strip().isprintable()
+    assert len(result.stderr.splitlines()) == 1
+    assert "--help" in result.stderr
+
+
+@pytest.mark.parametrize("words", [(), ("launch",)])
+def test_a_group_without_a_command_shows_its_help(words):
+    result = CliRunner().invoke(cli, words)
+    assert "Commands:" in result.output
+
+
 def test_the_readme_names_every_command_and_no_other():
     assert sorted(set(re.findall(r"\| `hwlottery (\w+)", README))) == COMMANDS
 

@@ -166,9 +166,8 @@ def assert_harmless(answer: Answer, outside: Outside, may_write: tuple[Path, ...
     assert "Traceback" not in answer.err
     if answer.code == 2:
         line = answer.err.splitlines()[-1]
-        usage = answer.err.startswith("Usage: ") and line.startswith("Error: Invalid value")
-        assert usage or answer.err == line + "\n", f"{what}: {answer.err}"
-        assert usage or line.startswith("hwlottery: "), f"{what}: {answer.err}"
+        assert answer.err == line + "\n", f"{what}: {answer.err}"
+        assert line.startswith("hwlottery: "), f"{what}: {answer.err}"
         assert not UNFIT.search(answer.err.rstrip("\n")), f"{what}: {answer.err!r}"
     places = ("/dev/null", *map(str, may_write))
     for event, *named in answer.seen:
