@@ -1,10 +1,15 @@
 """A comparison in a terminal: the same object as the page."""
 
+from collections.abc import Sequence
+from functools import partial
+
+from rich.columns import Columns
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ..scoring.comparison_model import Comparison
+from ..scoring.comparison_model import Comparison, MetricCompared, Standing
 from .comparison_words import (
     alike_words,
     headline,
@@ -21,6 +26,7 @@ from .plain_text import printable, sentence
 from .sections.delivery import told
 
 _NARROW = 14  # characters of a run's column
+_GAP = 2
 
 
 def show_comparison(found: Comparison, console: Console) -> None:
@@ -36,7 +42,7 @@ def show_comparison(found: Comparison, console: Console) -> None:
             _say(console, f"Delivery and support: {told(run.delivery)}", indent=2)
     _order(found, console)
     if found.metrics:
-        console.print(_figures(found))
+        _figures(found, console)
     for each in found.differences:
         _say(console, f"{each.effect}: {each.aspect}: {' | '.join(each.values)}. {sentence(each.why)}", indent=2)
     for note in (*found.notes, tuple(method(found))[1]):
@@ -57,17 +63,59 @@ def _order(found: Comparison, console: Console) -> None:
         _say(console, f"{NOTHING}  {letter}  not ranked: {why}")
 
 
-def _figures(found: Comparison) -> Table:
-    """A row a figure, a column a run; intervals stand on the page and in the JSON document."""
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("figure", overflow="fold")
-    for run in found.runs:
-        table.add_column(run.letter, justify="right", overflow="fold", max_width=_NARROW)
-    table.add_column("not told apart", overflow="fold")
+def _figures(found: Comparison, console: Console) -> None:
+    """A row a figure, a column a run, where every value stands in one piece; else the runs of each figure by letter.
+    Intervals stand on the page and in the JSON document."""
+    widths = [max(map(_whole, column)) for column in _columns(found)]
+    if sum(widths) + _GAP * len(widths) <= console.width:
+        console.print(_side_by_side(found, widths))
+        return
     for one in found.metrics:
-        values = (value_words(one, each) if each.value is not None else each.why_not for each in one.standings)
-        table.add_row(*(Text(printable(part)) for part in (one.title, *values, alike_words(one))))
+        _one_figure(one, console)
+
+
+def _columns(found: Comparison) -> list[list[str]]:
+    """Titles, each run's values, and what cannot be told apart: with what heads each column."""
+    values = zip(*(map(partial(_cell, one), one.standings) for one in found.metrics), strict=True)
+    runs = [[run.letter, *told] for run, told in zip(found.runs, values, strict=True)]
+    titles, alike = (one.title for one in found.metrics), (alike_words(one) for one in found.metrics)
+    return [["figure", *titles], *runs, ["not told apart", *alike]]
+
+
+def _cell(one: MetricCompared, each: Standing) -> str:
+    return printable(value_words(one, each) if each.value is not None else each.why_not)
+
+
+def _whole(cell: str) -> int:
+    """The least width that breaks no word, and no short value from its unit."""
+    return len(cell) if len(cell) <= _NARROW else max(map(len, cell.split()))
+
+
+def _side_by_side(found: Comparison, widths: Sequence[int]) -> Table:
+    table = Table(box=None, padding=(0, _GAP, 0, 0), header_style="dim")
+    columns = _columns(found)
+    for place, (column, width) in enumerate(zip(columns, widths, strict=True)):
+        run = 0 < place < len(columns) - 1
+        most = max(width, _NARROW) if run else None
+        table.add_column(Text(column[0]), justify="right" if run else "left", min_width=width, max_width=most)
+    for row in zip(*(column[1:] for column in columns), strict=True):
+        table.add_row(*map(Text, row))
     return table
+
+
+def _one_figure(one: MetricCompared, console: Console) -> None:
+    alike = f"not told apart: {alike_words(one)}" if one.alike else alike_words(one)
+    _say(console, f"{one.title} ({alike})", "bold")
+    known = [f"{each.letter} {_cell(one, each)}" for each in one.standings if each.value is not None]
+    if known:
+        columns = Columns(map(Text, known), padding=(0, _GAP), width=max(map(len, known)))
+        console.print(Padding(columns, (0, 0, 0, 2)))
+    missing: dict[str, list[str]] = {}
+    for each in one.standings:
+        if each.value is None:
+            missing.setdefault(_cell(one, each), []).append(each.letter)
+    for why, letters in missing.items():
+        _say(console, f"{', '.join(letters)}: {why}", "dim", indent=2)
 
 
 def _say(console: Console, words: str, style: str = "", *, indent: int = 0) -> None:

@@ -48,6 +48,28 @@ def test_it_prints_the_order_the_figures_and_what_may_explain_them(runs: Path) -
     assert "hold together with 98 %" in " ".join(result.output.split())
 
 
+@pytest.mark.parametrize("priced", [2, 10])
+def test_ten_runs_can_be_read_on_a_terminal_of_80_columns(tmp_path: Path, priced: int) -> None:
+    places = [tmp_path / f"c{seed}" for seed in range(10)]
+    for seed, place in enumerate(places):
+        written_run(
+            place, Cluster(seed=seed, nodes=1, devices=2), header={"price_per_gpu_hour": 2.5 if seed < priced else None}
+        )
+    document = json.loads(compare(*places, "--json").stdout)
+    lines = CliRunner().invoke(cli, ["compare", *map(str, places)], env={"COLUMNS": "80"}).output.splitlines()
+    assert max(map(len, lines)) <= 80
+    for one in document["metrics"]:
+        assert any(line.startswith(f"{one['title']} (") for line in lines)
+        for each in one["standings"]:
+            if each["value"] is None:
+                assert any(each["why_not"][:20] in line for line in lines)
+    words = " ".join(" ".join(lines).split())
+    for whole in ("Matrix products under load", "TFLOPS", "GB/s"):
+        assert whole in words
+    assert sum(line.count("TFLOPS") for line in lines) >= 20
+    assert "USD_PER_GPU_HOUR" in words or priced == 10
+
+
 def test_one_json_document_on_stdout_and_the_rest_on_stderr(runs: Path) -> None:
     result = compare(runs / "c1", runs / "slow", "--json")
     document = json.loads(result.stdout)
