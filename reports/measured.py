@@ -2,9 +2,9 @@
 
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable
 from datetime import datetime
 from functools import cached_property, lru_cache
+from operator import attrgetter
 
 import msgspec
 from msgspec import Struct
@@ -71,8 +71,8 @@ class Measured:
     def __init__(self, run: Run) -> None:
         self.run = run
         last = _last_attempts(run)
-        self._groups = _grouped(record for record in last if isinstance(record, Measurement))
-        self._missing = [record for record in last if isinstance(record, NotMeasured)]
+        self._groups = _grouped(last)
+        self._missing = [record for record in last.values() if isinstance(record, NotMeasured)]
         self._facts: dict[str, dict[str, Fact]] = defaultdict(dict)
         for fact in run.facts:
             self._facts[fact.subject][fact.key] = fact
@@ -179,30 +179,28 @@ def node_of(subject: str) -> str | None:
         return None
 
 
-def _key(record: Measurement | NotMeasured) -> tuple[str, str, ParamsKey]:
-    return record.metric, record.subject, _params_key(record.params)
-
-
 def _params_key(params: Params) -> ParamsKey:
     return msgspec.json.encode(params, order="sorted") if params else b""
 
 
-def _last_attempts(run: Run) -> list[Measurement | NotMeasured]:
+_Last = dict[tuple[str, str, ParamsKey], Measurement | NotMeasured]
+
+
+def _last_attempts(run: Run) -> _Last:
     """One record a metric, subject and params: the highest attempt, and of equals the last written."""
-    last: dict[tuple[str, str, ParamsKey], Measurement | NotMeasured] = {}
+    last: _Last = {}
     records: list[Measurement | NotMeasured] = [*run.measurements, *run.not_measured]
-    for record in sorted(records, key=lambda each: (each.attempt, each.number or 0)):
-        last[_key(record)] = record
-    return list(last.values())
+    for record in sorted(records, key=attrgetter("attempt", "number")):
+        last[record.metric, record.subject, _params_key(record.params)] = record
+    return last
 
 
-def _grouped(records: Iterable[Measurement]) -> dict[str, list[Group]]:
+def _grouped(last: _Last) -> dict[str, list[Group]]:
     found: dict[str, dict[ParamsKey, list[Value]]] = defaultdict(lambda: defaultdict(list))
-    for record in records:
-        value = value_of(record)
-        if value is not None and is_metric(record.metric):
-            each = Value(subject=record.subject, value=value, measurement=record)
-            found[record.metric][_params_key(record.params)].append(each)
+    for (name, subject, params), record in last.items():
+        value = value_of(record) if isinstance(record, Measurement) and is_metric(name) else None
+        if value is not None and isinstance(record, Measurement):
+            found[name][params].append(Value(subject=subject, value=value, measurement=record))
     return {name: [_group(name, values) for values in by_params.values()] for name, by_params in found.items()}
 
 

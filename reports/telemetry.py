@@ -1,7 +1,10 @@
 """A chart from telemetry/NODE/*.parquet: windows a minute of temperature, clock or power. Read as untrusted input."""
 
 import math
+import os
 from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -121,11 +124,16 @@ def _files(folder: Path) -> Iterator[Path]:
     """Plain files in nodes' folders; links are not followed."""
     if not folder.is_dir() or folder.is_symlink():
         return
-    places = [place for place in sorted(folder.iterdir()) if place.is_dir() and not place.is_symlink()]
-    files = [file for place in places for file in sorted(place.glob("*.parquet"))]
-    for file in files[:MOST_FILES]:
-        if file.is_file() and not file.is_symlink() and file.stat().st_size <= LARGEST_FILE:
-            yield file
+    places = [place.path for place in _in_order(folder) if place.is_dir(follow_symlinks=False)]
+    for file in islice(chain.from_iterable(map(_in_order, places)), MOST_FILES):
+        plain = file.name.endswith(".parquet") and file.is_file(follow_symlinks=False)
+        if plain and file.stat(follow_symlinks=False).st_size <= LARGEST_FILE:
+            yield Path(file.path)
+
+
+def _in_order(folder: Path | str) -> list[os.DirEntry[str]]:
+    with os.scandir(folder) as entries:
+        return sorted(entries, key=attrgetter("name"))
 
 
 def _table(file: Path, room: int) -> Any:

@@ -1,6 +1,7 @@
 """Temperature, power and clock of each GPU over the run, pooled to at most 96 spans of time. Untrusted input."""
 
 import math
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
@@ -11,6 +12,7 @@ from ..evidence import Run
 from .telemetry import tables
 
 SPANS = 96
+_ROWS_AT_ONCE = 200_000
 MOST_GPUS = 20_000  # three grids of 16 MB
 # What of a span is kept: the hottest moment, the highest mean power, the slowest clock.
 _KEPT = {"temperature": ("maximum", np.fmax), "power": ("mean", np.fmax), "clock": ("minimum", np.fmin)}
@@ -52,12 +54,30 @@ def _filled(
     wanted = pyarrow.array(subjects)
     values = {quantity: np.full(shape, np.nan) for quantity in _KEPT}
     try:
-        for table in tables(run.path / "telemetry"):
+        for table in _together(tables(run.path / "telemetry")):
+            there = set(table["quantity"].unique().to_pylist())
             for quantity, grid in values.items():
-                _take(table, quantity, grid, wanted, first=first, minutes=minutes)
+                if quantity in there:
+                    _take(table, quantity, grid, wanted, first=first, minutes=minutes)
     except pyarrow.ArrowException:
         return {}
     return values
+
+
+def _together(parts: Iterable[Any]) -> Iterator[Any]:
+    """Parts joined until they have some rows: a part has a few minutes of a node, and each look at one costs the same
+    as at many."""
+    import pyarrow
+
+    waiting, rows = [], 0
+    for part in parts:
+        waiting.append(part)
+        rows += part.num_rows
+        if rows >= _ROWS_AT_ONCE:
+            yield pyarrow.concat_tables(waiting)
+            waiting, rows = [], 0
+    if waiting:
+        yield pyarrow.concat_tables(waiting)
 
 
 def _take(table: Any, quantity: str, grid: Any, wanted: Any, *, first: float, minutes: float) -> None:

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator
 
-import msgspec
 from msgspec import Struct
 
 from ..evidence import Run
@@ -111,12 +110,7 @@ def _pair_figures(figures: Figures, check: Check, thresholds: Thresholds, epoch:
 def pairs_of(run: Run) -> PairFigures:
     """The same of a run alone, of what was measured last, by the run's own policy; by the rule's defaults where that
     policy cannot be read or asks nothing of pairs. Where there are NVLink domains, of the pairs between them."""
-    of_pairs = msgspec.structs.replace(
-        run,
-        measurements=[one for one in run.measurements if one.metric == BUSBW],
-        not_measured=[one for one in run.not_measured if one.metric == BUSBW],
-    )
-    figures = Figures(run.header, Values(of_pairs), Facts(of_pairs))
+    figures = Figures(run.header, Values(run, only=BUSBW), Facts(run))
     levels = pair_levels(figures)
     level: LevelName = "between" if "between" in levels else levels[0]
     return pair_figures(figures, _check_of(run), len(run.header.joins), level)

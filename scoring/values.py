@@ -1,15 +1,16 @@
 """The measurements of a run, indexed once by metric and subject, with their retests in order."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import TypeVar
 
-from ..evidence import Fill, Measurement, Run, TrialPlan
+from ..evidence import Fill, Measurement, NotMeasured, Run, TrialPlan
 from .params_kinds import ParamsKey, ParamsKinds, params_key
 from .series import Attempt, Found, Series, Value
 
 __all__ = ["Attempt", "Found", "ParamsKey", "Value", "Values", "params_key"]
 
 _T = TypeVar("_T")
+_Kept = TypeVar("_Kept", Measurement, NotMeasured, Fill)
 FEW_SAMPLES = 3
 ENOUGH_SAMPLES = 10
 NOISY = 0.10  # interquartile range over the median
@@ -18,7 +19,9 @@ NOISY = 0.10  # interquartile range over the median
 class Values:
     """All values of a run. `of` answers in the order in which they were first written. `plans` are by trial id."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, only: str | None = None) -> None:
+        """`only`: the one metric that is asked for."""
+        self._only = only
         self.plans = {plan.trial: plan for plan in run.plans if plan.trial}
         self._root = _roots(run.plans)
         self._kinds = ParamsKinds()
@@ -28,22 +31,25 @@ class Values:
         self.unforeseen: list[Measurement] = []  # what its trial's plan does not name
         for plan in run.plans:
             self._plan(plan)
-        for record in run.measurements:
+        for record in self._asked(run.measurements):
             series = self._find(record, record.trial)
             series.found.append(record)
             if record.trial not in series.planned_by and record.trial in self.plans:
                 self.unforeseen.append(record)
-        for absent in run.not_measured:
+        for absent in self._asked(run.not_measured):
             self._find(absent, absent.trial).found.append(absent)
 
     def _plan(self, plan: TrialPlan) -> None:
         named = self.plans.get(plan.trial or "") is plan
         attempt, trial = (plan.attempt,), (plan.trial,)  # of nearly all series: one tuple for all of a plan's
-        for fill in plan.fills:
+        for fill in self._asked(plan.fills):
             series = self._find(fill, plan.trial)
             series.planned = _with(series.planned, attempt)
             if named:
                 series.planned_by = _with(series.planned_by, trial)
+
+    def _asked(self, records: Sequence[_Kept]) -> Sequence[_Kept]:
+        return records if self._only is None else [record for record in records if record.metric == self._only]
 
     def _find(self, record: Found | Fill, trial: str | None) -> Series:
         """The series a record belongs to: a retest belongs to the trial that it repeats."""
