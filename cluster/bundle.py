@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from .. import __version__
 from ..evidence import RunError
+from ..evidence.plain_files import NotPlain, must_be_plain
 from .bundle_wheels import default_platform, fetch, platforms_of, requirements_of
 from .own_wheel import own_wheel
 
@@ -73,8 +74,8 @@ def make_bundle(output: Path, *, python: str | None = None, where: str | None = 
     """
     python, where = python or _own_python(), where or default_platform()
     platforms = platforms_of(where)
-    if not re.fullmatch(r"3\.\d+", python):
-        raise RunError(f"--python {python}: give a version such as 3.12")
+    if not re.fullmatch(r"3\.[0-9]{1,2}", python):
+        raise RunError(f"--python {python[:40]}: give a version such as 3.12")
     with tempfile.TemporaryDirectory(prefix="hwlottery-bundle-") as place:
         folder = Path(place)
         own = own_wheel(folder)
@@ -126,12 +127,15 @@ def _write(output: Path, manifest: Manifest, folder: Path) -> None:
 def load_bundle(path: Path) -> Bundle:
     """A bundle, each wheel checked against its manifest. Raises RunError, one line, where it is none or damaged."""
     try:
+        must_be_plain(path)
         with zipfile.ZipFile(path) as opened:
             manifest = _manifest(opened)
             damaged = list(_damaged(opened, manifest.wheels))
         with path.open("rb") as whole:
             digest = hashlib.file_digest(whole, "sha256")
         size = path.stat().st_size
+    except NotPlain as error:
+        raise RunError(f"{path}: {error}") from error
     except OSError as error:
         raise RunError(f"{path}: {error.strerror}") from error
     except (zipfile.BadZipFile, KeyError, ValueError, NotImplementedError, RuntimeError, EOFError) as error:

@@ -15,7 +15,7 @@ from .own_wheel import run_pip
 NODE = ("distributed", "msgspec", "numpy", "nvidia-ml-py", "pebble", "psutil")
 IMAGE_S_OWN = "torch"
 _FETCH_WITHIN_S = 900.0
-_PLATFORM = re.compile(r"manylinux_2_(?P<glibc>\d+)_(?P<machine>\w+)")
+_PLATFORM = re.compile(r"manylinux_2_(?P<glibc>[0-9]{1,2})_(?P<machine>\w+)")
 # manylinux's earlier names, by the glibc that they mean.
 _OLD_NAMES = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}
 
@@ -29,7 +29,7 @@ def platforms_of(name: str) -> list[str]:
     """The platform tags that fit a platform: its own and those of each older glibc. Raises RunError."""
     found = _PLATFORM.fullmatch(name)
     if found is None:
-        raise RunError(f"--platform {name}: give one such as {default_platform()} or manylinux_2_28_aarch64")
+        raise RunError(f"--platform {name[:60]}: give one such as {default_platform()} or manylinux_2_28_aarch64")
     machine, newest = found["machine"], int(found["glibc"])
     tags = []
     for glibc in range(newest, 4, -1):

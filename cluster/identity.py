@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from ..evidence import RunError
+from ..evidence.plain_files import NotPlain, small_file
 
 IDENTITY = "HWLOTTERY_IDENTITY"
 IDENTITY_FILE = "HWLOTTERY_IDENTITY_FILE"
@@ -22,6 +23,7 @@ _IN_POD = "KUBERNETES_SERVICE_HOST"
 # A node whose clock is wrong shall join and be named: the certificate is valid long before and after its making.
 _VALID_AROUND = timedelta(days=400)
 _NAME = "hwlottery-run"
+_MOST = 1 << 16
 
 
 class Identity(Struct, frozen=True, kw_only=True):
@@ -116,7 +118,9 @@ def _private(file: Path, *, in_pod: bool) -> str:
     try:
         if file.stat().st_mode & (0o037 if in_pod else 0o077):
             raise RunError(f"{file} may be read by others: chmod 600 {file}")
-        return file.read_text("utf-8")
+        return small_file(Path(os.path.realpath(file)), _MOST).decode("utf-8")  # a Secret's files are links
+    except NotPlain as error:
+        raise RunError(f"{file}: {error}") from error
     except OSError as error:
         raise RunError(f"{file}: {error.strerror}") from error
     except UnicodeDecodeError:

@@ -5,6 +5,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from .slurm_options import check_slurm
+
 
 def slurm_script(
     *,
@@ -13,14 +15,18 @@ def slurm_script(
     time: str,
     partition: str | None,
     run: Iterable[str],
+    resumes: bool = False,
     bundle: Path | None = None,
     python: str | None = None,
 ) -> str:
     """A script for sbatch. `run` are the arguments of `hwlottery run`, or `recheck` and its own; `time` is Slurm's
-    limit, such as 02:00:00.
+    limit, such as 02:00:00. Of a run that goes on with another one (`resumes`) the number of GPUs is that one's.
+
+    Raises RunError for a value that Slurm would not take, or that would be more than a value in a script.
 
     With a bundle nothing of ours need be on the nodes: `python` is what starts their own Python.
     """
+    check_slurm(time=time, partition=partition, python=python)
     wishes = {
         "job-name": "hwlottery",
         "nodes": str(nodes),
@@ -31,7 +37,7 @@ def slurm_script(
         **({"partition": partition} if partition else {}),
     }
     command, arguments = _command([*run])
-    given = arguments if gpus_per_node is None else ["--gpus-per-node", str(gpus_per_node), *arguments]
+    given = arguments if gpus_per_node is None or resumes else ["--gpus-per-node", str(gpus_per_node), *arguments]
     starts = python or ("python3" if bundle else shlex.quote(sys.executable))
     here = f"{starts} {shlex.quote(str(bundle))}" if bundle else starts
     there = f'{starts} "$place/bundle.pyz" --once' if bundle else starts

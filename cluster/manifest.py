@@ -1,7 +1,8 @@
 """The Kubernetes manifests that start a run: an Indexed Job with a pod a node, the Service by which the pods find the
 head, and a Secret with the run's TLS identity."""
 
-import re
+import posixpath
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,12 +13,13 @@ from msgspec import Struct
 from ..evidence import RunError
 from .identity import IDENTITY_FILE, Identity
 from .kubernetes import INDEX
+from .kubernetes_names import check_names, check_resource, check_volume, refuse_doubled, shown
 from .place import HEAD, NODE, NODES
 
 _IDENTITY_AT = "/run/hwlottery"
 _SCRATCH = "/scratch"
 _OUT = "/tmp/hwlottery"  # noqa: S108  # in the head's pod, which has its /tmp to itself
-_DNS_LABEL = re.compile(r"[a-z]([a-z0-9-]{0,48}[a-z0-9])?")  # with room for a pod's number and suffix
+_SHM = "/dev/shm"  # noqa: S108  # NCCL's own place
 _LABEL = "app.kubernetes.io/instance"
 _HEADER = """\
 # For kubectl create -f -. It holds the private key of this run: do not keep it, and print it anew for the next run.
@@ -30,7 +32,7 @@ _STAY = """\
 trap 'kill -TERM $run' TERM
 while kill -0 $run 2>/dev/null; do wait $run; code=$?; done
 [ "${index}" = 0 ] || exit $code
-echo "this pod stays for {stay_s} s: kubectl cp {namespace}$POD_NAME:{out} hwlottery-run"
+echo "this pod stays for {stay_s} s: kubectl cp {namespace}$POD_NAME:"{out}" hwlottery-run"
 trap 'exit $code' TERM
 sleep {stay_s} & wait $!
 exit $code
@@ -40,7 +42,8 @@ exit $code
 class Wishes(Struct, frozen=True, kw_only=True):
     """What a cluster is asked for. `rdma` and `volumes` are pairs: resource and count, claim and where it is mounted.
 
-    `time_s` ends the job; `stay_s` is how long the head's pod stays where no volume takes the results.
+    `time_s` ends the job; `stay_s` is how long the head's pod stays where no volume takes the results. `run` are the
+    words of the run, of which `told` are the options that they state and `out` the run directory.
     """
 
     name: str
@@ -57,6 +60,8 @@ class Wishes(Struct, frozen=True, kw_only=True):
     join_within_s: int
     jobset: bool = False
     run: tuple[str, ...] = ()
+    told: frozenset[str] = frozenset()
+    out: str | None = None
 
 
 def manifests(wishes: Wishes, identity: Identity) -> str:
@@ -167,7 +172,7 @@ def _container(wishes: Wishes) -> dict[str, Any]:
         **security,
         "volumeMounts": [
             {"name": "identity", "mountPath": _IDENTITY_AT, "readOnly": True},
-            {"name": "shm", "mountPath": "/dev/shm"},  # noqa: S108  # NCCL's own place
+            {"name": "shm", "mountPath": _SHM},
             {"name": "scratch", "mountPath": _SCRATCH},
             *({"name": f"volume-{n}", "mountPath": path} for n, (_, path) in enumerate(wishes.volumes)),
         ],
@@ -187,48 +192,59 @@ def _variables(wishes: Wishes) -> list[dict[str, Any]]:
 def _command(wishes: Wishes) -> tuple[list[str], list[str]]:
     """The container's command and its arguments: the run, and what waits after it where no volume keeps the results."""
     out, kept = _place_of_results(wishes)
-    given = ["--gpus-per-node", str(wishes.gpus_per_node), "--join-within", str(wishes.join_within_s)]
-    given += ["--out", out] if "--out" not in wishes.run else []
-    given += ["--scratch", _SCRATCH] if "--scratch" not in wishes.run else []
-    run = [wishes.python, "-m", "hwlottery", "run", *given, *wishes.run]
+    run = [wishes.python, "-m", "hwlottery", "run", *_stated(wishes, out), *wishes.run]
     if kept:
         return run[:1], run[1:]
     namespace = f"-n {wishes.namespace} " if wishes.namespace else ""
     script = _STAY
-    for name, value in {"index": INDEX, "stay_s": wishes.stay_s, "namespace": namespace, "out": out}.items():
+    for name, value in {
+        "index": INDEX,
+        "stay_s": wishes.stay_s,
+        "namespace": namespace,
+        "out": shlex.quote(out),
+    }.items():
         script = script.replace("{" + name + "}", str(value))
     return ["/bin/sh", "-c", script, "hwlottery"], run
 
 
+def _stated(wishes: Wishes, out: str) -> list[str]:
+    """What the run is told beside its own words. A resumed run takes almost all from what it goes on with, a join its
+    scratch."""
+    values = {"gpus_per_node": str(wishes.gpus_per_node), "join_within": str(wishes.join_within_s)}
+    values |= {"out": out, "scratch": _SCRATCH}
+    left_out = {*wishes.told, *({"gpus_per_node", "out", "scratch"} if "resume" in wishes.told else ())}
+    left_out |= {"scratch"} if "join" in wishes.told else set()
+    given = ((f"--{name.replace('_', '-')}", value) for name, value in values.items() if name not in left_out)
+    return [word for pair in given for word in pair]
+
+
 def _place_of_results(wishes: Wishes) -> tuple[str, bool]:
     """Where the run directory is made in the head's pod, and whether a volume keeps it."""
-    if "--out" in wishes.run[:-1]:
-        out = wishes.run[wishes.run.index("--out") + 1]
-        return out, any(out.startswith(f"{path.rstrip('/')}/") for _, path in wishes.volumes)
-    return _OUT, False
+    if wishes.out is None:
+        return _OUT, False
+    place = posixpath.normpath(wishes.out)
+    return wishes.out, any(place.startswith(f"{posixpath.normpath(path)}/") for _, path in wishes.volumes)
 
 
 def asked_for(*, rdma: Sequence[str], volumes: Sequence[str], **wishes: Any) -> Wishes:
     """Wishes from the texts of options: RESOURCE=COUNT and CLAIM:PATH. Raises RunError for one that is neither, and for
-    a name that Kubernetes would refuse."""
-    for named in ("name", "namespace"):
-        if wishes[named] is not None and not _DNS_LABEL.fullmatch(wishes[named]):
-            raise RunError(f"--{named} {wishes[named]}: small letters, digits and '-', 50 at most")
-    counts = []
-    for resource, count in _pairs(rdma, "=", "--rdma"):
-        if not count.isdecimal() or int(count) == 0:
-            raise RunError(f"--rdma {resource}={count}: the count is no number of devices")
-        counts.append((resource, int(count)))
+    what Kubernetes would refuse."""
+    check_names(*(wishes[named] for named in ("name", "namespace", "image", "python")))
+    check_resource("--gpu-resource", wishes["gpu_resource"], "1")
+    devices = _pairs(rdma, "=", "--rdma")
+    counts = tuple((name, check_resource("--rdma", name, count)) for name, count in devices)
+    refuse_doubled("--rdma", (name for name, _ in counts), (wishes["gpu_resource"],))
     mounted = _pairs(volumes, ":", "--volume")
     for claim, path in mounted:
-        if not path.startswith("/"):
-            raise RunError(f"--volume {claim}:{path}: the path begins with /")
-    return Wishes(rdma=tuple(counts), volumes=mounted, **wishes)
+        check_volume(claim, path)
+    places = (posixpath.normpath(path) for _, path in mounted)
+    refuse_doubled("--volume", places, (_IDENTITY_AT, _SHM, _SCRATCH))
+    return Wishes(rdma=counts, volumes=mounted, **wishes)
 
 
 def _pairs(texts: Sequence[str], between: str, option: str) -> tuple[tuple[str, str], ...]:
     split = [text.partition(between) for text in texts]
     for text, (left, _, right) in zip(texts, split, strict=True):
         if not left or not right:
-            raise RunError(f"{option} {text}: give two parts with {between!r} between them")
+            raise RunError(f"{option} {shown(text)}: give two parts with {between!r} between them")
     return tuple((left, right) for left, _, right in split)

@@ -26,11 +26,22 @@ Exit codes: 0 GO, 5 CONDITIONAL, 3 NO-GO, 4 INCONCLUSIVE; 2 something to mend be
 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP (a lost ssh session)."""
 
 
-def number(_: click.Context, option: click.Parameter, value: float | None) -> float | None:
-    """Refuse nan, which passes any range."""
-    if value is not None and math.isnan(value):
-        raise click.BadParameter("not a number", param=option)
-    return value
+class Number(click.FloatRange):
+    """A number in a range, which nan is not, though it passes any."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number."""
+        found = super().convert(value, param, ctx)
+        if math.isnan(found):
+            self.fail("not a number", param, ctx)
+        return found
+
+
+# As many as a run may have (evidence.header says it too: this file is read for --help, and imports nothing of weight).
+NODES = click.IntRange(min=1, max=8192)
+ACCELERATORS = click.IntRange(min=0, max=256)
+A_WEEK_S = 7 * 24 * 3600
+SECONDS = click.IntRange(min=1, max=A_WEEK_S)
 
 
 REFERENCES = click.option(
@@ -51,8 +62,7 @@ SIGN = click.option(
 )
 RUN_FLOPS = click.option(
     "--run-flops",
-    type=click.FloatRange(min=0, min_open=True, max=1e40),
-    callback=number,
+    type=Number(min=0, min_open=True, max=1e40),
     default=None,
     metavar="FLOPS",
     help="The model FLOPs of a training run, such as 1e24: how long it would take and, with a price, what it costs.",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .answers import console, one_line_errors, write_whole
-from .arguments import FILE, RUN, number
+from .arguments import FILE, RUN, Number
 
 if TYPE_CHECKING:
     from ..scoring.history import History, Skipped
@@ -27,8 +27,7 @@ Exit codes: 0 all nodes covered and none keeps failing, 3 a machine that keeps f
 @click.argument("folder", metavar="DIR", type=RUN)
 @click.option(
     "--days",
-    type=click.FloatRange(min=0, min_open=True, max=36_500),
-    callback=number,
+    type=Number(min=0, min_open=True, max=36_500),
     default=7.0,
     show_default=True,
     help="Within how many days every node must have been measured, and with a partner.",

@@ -2,11 +2,12 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
 from .answers import one_line_errors
-from .arguments import FILE
+from .arguments import ACCELERATORS, FILE, NODES, SECONDS, Number
 
 
 @click.group()
@@ -14,13 +15,13 @@ def launch() -> None:
     """Print what starts a run inside a scheduler: a script for sbatch, or manifests for kubectl."""
 
 
-_NODES = click.option("--nodes", type=click.IntRange(min=1), required=True, metavar="N", help="How many to ask for.")
+_NODES = click.option("--nodes", type=NODES, required=True, metavar="N", help="How many to ask for.")
 _ARGUMENTS = click.argument("arguments", nargs=-1, metavar="[-- OPTIONS OF RUN]")
 
 
 @launch.command()
 @_NODES
-@click.option("--gpus-per-node", type=click.IntRange(min=0), default=None, metavar="N", help="GPUs to ask for on each.")
+@click.option("--gpus-per-node", type=ACCELERATORS, default=None, metavar="N", help="GPUs to ask for on each.")
 @click.option("--time", default="04:00:00", show_default=True, metavar="LIMIT", help="The job's time limit.")
 @click.option("--partition", default=None, metavar="NAME", help="Slurm's partition. [default: Slurm's own default]")
 @click.option(
@@ -50,13 +51,16 @@ def slurm(
     with one_line_errors():
         from ..cluster.bundle import load_for_head
         from ..cluster.job_script import slurm_script
+        from .words_of_run import words_of
 
+        words = words_of(arguments, gpus_per_node=gpus_per_node, may_recheck=True)
         script = slurm_script(
             nodes=nodes,
             gpus_per_node=gpus_per_node,
             time=time,
             partition=partition,
-            run=arguments,
+            run=words.words,
+            resumes="resume" in words.told,
             bundle=load_for_head(bundle.absolute()).path if bundle else None,
             python=python,
         )
@@ -65,9 +69,7 @@ def slurm(
 
 @launch.command()
 @_NODES
-@click.option(
-    "--gpus-per-node", type=click.IntRange(min=0), required=True, metavar="N", help="GPUs to ask for on each."
-)
+@click.option("--gpus-per-node", type=ACCELERATORS, required=True, metavar="N", help="GPUs to ask for on each.")
 @click.option("--image", required=True, help="A container image with hwlottery and torch.")
 @click.option("--name", default="hwlottery", show_default=True, help="Name of job, service and secret.")
 @click.option("--namespace", default=None, help="The namespace. [default: kubectl's]")
@@ -77,10 +79,10 @@ def slurm(
     "--volume", "volumes", multiple=True, metavar="CLAIM:PATH", help="Mount a claim: for --scratch and --out."
 )
 @click.option("--python", default="python3", show_default=True, help="Python in the image.")
-@click.option("--hours", type=click.FloatRange(min=0.1), default=4.0, show_default=True, help="The job's time limit.")
+@click.option("--hours", type=Number(min=0.1, max=8784), default=4.0, show_default=True, help="The job's time limit.")
 @click.option(
     "--stay",
-    type=click.IntRange(min=1),
+    type=SECONDS,
     default=1800,
     show_default=True,
     metavar="SECONDS",
@@ -88,7 +90,7 @@ def slurm(
 )
 @click.option(
     "--join-within",
-    type=click.IntRange(min=1),
+    type=SECONDS,
     default=900,
     show_default=True,
     metavar="SECONDS",
@@ -104,7 +106,7 @@ def kubernetes(
     stay: int,
     join_within: int,
     arguments: tuple[str, ...],
-    **wishes: object,
+    **wishes: Any,
 ) -> None:
     """Print the manifests that start a run in Kubernetes, a pod a node, for kubectl create -f -.
 
@@ -113,14 +115,18 @@ def kubernetes(
     with one_line_errors():
         from ..cluster.identity import new_identity
         from ..cluster.manifest import asked_for, manifests
+        from .words_of_run import words_of
 
+        words = words_of(arguments, gpus_per_node=wishes["gpus_per_node"])
         asked = asked_for(
             rdma=rdma,
             volumes=volumes,
             time_s=round(hours * 3600),
             stay_s=stay,
             join_within_s=join_within,
-            run=arguments,
+            run=words.words,
+            told=words.told,
+            out=str(words.out) if words.out else None,
             **wishes,
         )
         text = manifests(asked, new_identity())

@@ -7,7 +7,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .answers import judge, one_line_errors, own_costs, own_references
-from .arguments import BUNDLE, COSTS, EXIT_CODES, LISTEN, REFERENCES, REMOTE_PYTHON, RUN, RUN_FLOPS, SIGN, SSH, number
+from .arguments import (
+    A_WEEK_S,
+    ACCELERATORS,
+    BUNDLE,
+    COSTS,
+    EXIT_CODES,
+    LISTEN,
+    REFERENCES,
+    REMOTE_PYTHON,
+    RUN,
+    RUN_FLOPS,
+    SIGN,
+    SSH,
+    Number,
+)
 from .starting import Starting, command_line, leads, measured, new_run, stated, taken_apart
 
 if TYPE_CHECKING:
@@ -39,8 +53,7 @@ TIERS = ("bare-root", "bare", "vm-root", "vm", "container-root", "container")
 @click.option("--cluster", default=None, help="Which of the provider's clusters; shown in the report.")
 @click.option(
     "--price",
-    type=click.FloatRange(min=0, min_open=True, max=1e6),
-    callback=number,
+    type=Number(min=0, min_open=True, max=1e6),
     default=None,
     metavar="USD",
     help="USD a GPU and hour, for the money in plan and report.",
@@ -75,7 +88,7 @@ TIERS = ("bare-root", "bare", "vm-root", "vm", "container-root", "container")
 )
 @click.option(
     "--gpus-per-node",
-    type=click.IntRange(min=0),
+    type=ACCELERATORS,
     default=None,
     metavar="N",
     help="With --hosts: what each node is to have; 0 for its CPUs. [default: as this machine]",
@@ -86,7 +99,7 @@ TIERS = ("bare-root", "bare", "vm-root", "vm", "container-root", "container")
 @LISTEN
 @click.option(
     "--join-within",
-    type=click.FloatRange(min=1),
+    type=Number(min=1, max=A_WEEK_S),
     default=60.0,
     show_default=True,
     metavar="SECONDS",

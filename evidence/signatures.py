@@ -126,6 +126,8 @@ def _trusted(allowed: Path | None, signer: Path | None) -> bytes | None:
 def _signed(content: bytes, key: Path) -> bytes:
     if not key.exists():
         raise SigningError(f"{key}: no such key (make one: ssh-keygen -t ed25519 -f {key})")
+    if not key.is_file():
+        raise SigningError(f"{key}: no plain file, so no key")
     done = _ssh_keygen("sign", "-n", NAMESPACE, "-f", str(key), content=content)
     if done.returncode != 0 or not done.stdout.startswith(b"-----BEGIN SSH SIGNATURE-----"):
         raise SigningError(f"{key} cannot sign: {_why(done.stderr.decode('utf-8', 'replace'), key)}")

@@ -198,6 +198,14 @@ def refuse_without_join(stated: set[str]) -> None:
     _refuse(stated & _OF_A_JOIN, "says something of a join only: give --join RUN")
 
 
+def refuse_unknown_probes(names: Iterable[str]) -> None:
+    """Raises RunError for a name that no probe has."""
+    known = [probe.name for probe in PROBES]
+    for name in names:
+        if name not in known:
+            raise RunError(f"unknown probe {name[:80]!r}{meant(name[:80], known)}: choose {', '.join(known)}")
+
+
 def planned(options: Options) -> Preview:
     """What a new run with these options would do."""
     return plan_of(_request(options))
@@ -213,10 +221,7 @@ def show_plan(plan: Preview, console: Console, *, as_json: bool) -> None:
 
 
 def _request(options: Options) -> Request:
-    known = [probe.name for probe in PROBES]
-    for name in options.only:
-        if name not in known:
-            raise RunError(f"unknown probe {name!r}{meant(name, known)}: choose {', '.join(known)}")
+    refuse_unknown_probes(options.only)
     scratch = (options.scratch or Path()).resolve()
     if options.hosts is None and not scratch.is_dir():
         raise RunError(f"--scratch {scratch} is no directory: make it, or name another")
