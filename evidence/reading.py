@@ -149,11 +149,18 @@ def _baseline_of(path: Path, header: RunHeader, problems: list[Problem]) -> Run 
     return None if whole else found
 
 
+def _instead_of_a_file(file: Path) -> str:
+    """What stands where a file should."""
+    if file.is_symlink():
+        return f"{file.name} is a symbolic link, and no link is followed out of a run directory"
+    return f"{file.name} is no plain file" if file.exists() else f"it has no {file.name}"
+
+
 def read_header(path: Path) -> RunHeader:
     """Read run.json. Raises RunError, in one line, where the path is no run that this version can read."""
     file = path / "run.json"
     if not path.is_dir() or not _is_plain_file(file):
-        raise RunError(f"{path} is not a run directory: it has no run.json")
+        raise RunError(f"{path} is not a run directory: {_instead_of_a_file(file)}")
     if file.stat().st_size > LARGEST_HEADER:
         raise RunError(f"{file} is over {LARGEST_HEADER >> 20} MiB: not read")
     content = _bytes_of(file)

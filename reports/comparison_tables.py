@@ -86,7 +86,7 @@ def _with_interval(one: MetricCompared, each: Standing) -> str:
     if each.value is None:
         return each.why_not or "not measured"
     value, low, high = (significant(number) for number in (each.value, each.low or 0.0, each.high or 0.0))
-    return f"{value} [{low}\N{EN DASH}{high}]"
+    return f"{value} [{low} to {high}]"
 
 
 def contrasts_table(found: Comparison) -> Table:
@@ -98,7 +98,7 @@ def contrasts_table(found: Comparison) -> Table:
     shown = tuple(
         (
             text(one.title), text(f"{each.first} / {each.second}"), number(each.ratio, percent(each.ratio)),
-            number(each.low, f"{percent(each.low)} \N{EN DASH} {percent(each.high)}"),
+            number(each.low, f"{percent(each.low)} to {percent(each.high)}"),
             text(f"{each.better} is better" if each.better else "cannot be told apart"),
             text(", ".join(each.may_explain) or NOTHING),
         )

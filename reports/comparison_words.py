@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from ..scoring.comparison_model import Comparison, Entrant, MetricCompared, Standing
-from ..scoring.comparison_ranking import against
+from ..scoring.comparison_ranking import against, standing_of
 from .first_screen import WORDS
 from .numbers import NOTHING, dollars, figure, number_of, percent, significant, span
 from .plain_text import printable
@@ -50,10 +50,22 @@ def headline(found: Comparison) -> str:
     told = [f"{first.letter} is ahead of {joined(sorted(beaten - {first.letter}))}"] if beaten else []
     if first.tied:
         told.append(f"{joined(sorted([first.letter, *first.tied]))} cannot be told apart")
-    unfit = [run.letter for run in found.runs if run.verdict == "NO_GO"]
-    if unfit:
-        told.append(f"{joined(unfit)} {'is' if len(unfit) == 1 else 'are'} NO-GO")
-    return f"By {lowered(by.title)}: {'; '.join(told)}."
+    return f"By {lowered(by.title)}: {'; '.join([*told, *_behind(found, first.letter)])}."
+
+
+def _behind(found: Comparison, first: str) -> Iterator[str]:
+    """What stands behind whatever its figure, because of its verdict, and whether anything can be signed at all."""
+    runs = {run.letter: run for run in found.runs}
+    ranked = [runs[place.letter] for place in found.ranking.places]
+    least = standing_of(runs[first])
+    for standing, words in ((1, ", and not decided"), (2, ", and cannot be used as it stands")):
+        behind = [run for run in ranked if standing_of(run) == standing > least]
+        for word in dict.fromkeys(WORDS[run.verdict] for run in behind):
+            letters = sorted(run.letter for run in behind if WORDS[run.verdict] == word)
+            stands = "stands" if len(letters) == 1 else "stand"
+            yield f"{joined(letters)} {'is' if len(letters) == 1 else 'are'} {word}{words}: {stands} behind"
+    if least:
+        yield "none can be signed"
 
 
 def message(one: MetricCompared) -> str:
@@ -103,7 +115,7 @@ def interval_words(one: MetricCompared, each: Standing) -> str:
     if each.low is None or each.high is None:
         return NOTHING
     if one.key == "money":
-        return f"{significant(each.low)}\N{EN DASH}{significant(each.high)}"
+        return f"{significant(each.low)} to {significant(each.high)}"
     return span(each.low, each.high, one.unit)
 
 

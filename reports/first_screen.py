@@ -10,7 +10,7 @@ from msgspec import Struct
 from ..evidence import Run
 from ..scoring.verdict import Category, Finding, Layer, Result, Verdict, VerdictWord
 from .measured import Measured, params_label
-from .numbers import dollars, figure, number_of, percent, span
+from .numbers import below_all, dollars, figure, goodput_span, number_of, percent, span
 from .plain_text import printable
 from .spread import noun
 from .taken_out import out_words, parted
@@ -174,21 +174,15 @@ def _goodput(verdict: Verdict) -> Figure:
     if goodput is None or goodput.value is None:
         lacks = _missing(verdict, ("goodput",)) or "It needs a measured checkpoint and node-days of burn-in."
         return Figure(title=title, value="not known", note=lacks)
-    interval = _interval(goodput.low, goodput.high, goodput.unit)
+    interval = "" if goodput.low is None or goodput.high is None else goodput_span(goodput.low, goodput.high)
     bar = Bar(value=goodput.value * 100, low=_hundred(goodput.low), high=_hundred(goodput.high))
-    seen, value = verdict.reliability, _below_all(goodput.value)
+    seen, value = verdict.reliability, below_all(goodput.value)
     if _bounds_failures(verdict):
         note = f"failures at most {figure(seen.rate_high, '1/node-day')}"
         return Figure(title=title, value=value, interval=interval, bar=bar, note=note)
     assumed = f"projected with {figure((seen.projected_rate or 0) * 1000)} failures per 1,000 node-days assumed"
     note = f"{assumed}; {figure(seen.node_days)} node-days observed are too few to tell"
     return Figure(title=title, value=value, qualifier="assumed", interval=interval, note=note)
-
-
-def _below_all(share: float) -> str:
-    """A share of time that is not all of it never reads 100 %."""
-    shown = percent(share)
-    return "over 99.9 %" if share < 1 and shown == percent(1.0) else shown
 
 
 def _bounds_failures(verdict: Verdict) -> bool:

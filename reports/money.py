@@ -2,6 +2,7 @@
 
 from ..scoring.verdict import Economics, Interval
 from .numbers import NOTHING, dollars, figure, long_time
+from .plain_text import printable
 
 
 def training_run(money: Economics) -> str:
@@ -10,7 +11,7 @@ def training_run(money: Economics) -> str:
         return "Give --run-flops to report or score for the time and cost of a training run."
     work = f"A training run of {money.run_flops:.3g} FLOPs"
     if money.run_s is None or money.run_s.value is None:
-        return f"{work} cannot be told: it needs a burn-in on every accelerator and a measured save."
+        return f"{work} cannot be told. Missing: {printable('; '.join(money.missing), 600) or 'what gets done'}."
     took = f"takes {_of_time(money.run_s)}"
     cost = f" and costs {_of_money(money.run_usd)}" if money.run_usd else ""
     return f"{work} {took}{cost}."

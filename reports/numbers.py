@@ -11,7 +11,6 @@ _COUNTED = frozenset(
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 _BYTES = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 _WORDS = {"1/node-day": "/node-day", "C": "°C", "usd": "USD"}
-DASH = "\N{EN DASH}"
 NOTHING = "\N{EM DASH}"
 
 
@@ -44,7 +43,7 @@ def significant(value: float) -> str:
 
 
 def span(low: float | None, high: float | None, unit: str = "") -> str:
-    """An interval, its unit once: 37.9-38.8 %."""
+    """An interval, its unit once: 37.9 to 38.8 %. No dash: before a number it reads as a minus."""
     if low is None and high is None:
         return NOTHING
     if low is None or high is None:
@@ -54,7 +53,7 @@ def span(low: float | None, high: float | None, unit: str = "") -> str:
         return left
     first, _, first_unit = left.partition(" ")
     _, _, last_unit = right.partition(" ")
-    return f"{first}{DASH}{right}" if first_unit == last_unit else f"{left} {DASH} {right}"
+    return f"{first if first_unit == last_unit else left} to {right}"
 
 
 def size(count: float) -> str:
@@ -68,6 +67,18 @@ def size(count: float) -> str:
 def percent(share: float) -> str:
     """A share as a percentage."""
     return figure(share, "share")
+
+
+def below_all(share: float) -> str:
+    """A share of time that is not all of it never reads 100 %."""
+    shown = percent(share)
+    return "over 99.9 %" if share < 1 and shown == percent(1.0) else shown
+
+
+def goodput_span(low: float, high: float) -> str:
+    """An interval of such shares: 97.5 % to over 99.9 %; nothing where its ends read the same."""
+    left, right = below_all(low), below_all(high)
+    return "" if left == right else f"{left} to {right}"
 
 
 def roughly(share: float) -> str:

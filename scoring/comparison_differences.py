@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
 
-from ..evidence import TIERS
 from .comparison_figures import Compared, Lacking
 from .comparison_sides import EVERYTHING, Effect, Side
 from .values import ParamsKey
@@ -72,7 +71,7 @@ def _storage(side: Side) -> str:
 
 
 def _tiers(side: Side) -> str:
-    return several(side.tiers, 3) if len(side.tiers) < len(TIERS) else "not recorded"
+    return several(side.tiers, 3) if side.tiers else "not recorded"
 
 
 def _ranks(side: Side) -> str:

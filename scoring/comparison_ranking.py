@@ -1,6 +1,6 @@
 """The order of runs, and why: by money where every run has a price, else by useful throughput, else by training speed.
 
-A run that is NO-GO stands behind those that can be used, whatever it costs.
+What can be signed stands first, then what was not decided, and what is NO-GO last, whatever it costs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,16 +43,22 @@ def _ranking_figure(runs: Sequence[Entrant], metrics: Sequence[MetricCompared]) 
 
 
 def _order(by: MetricCompared, runs: Sequence[Entrant]) -> list[str]:
-    """The largest set of runs that may be compared with each other, the best first and what is NO-GO last."""
+    """The largest set of runs that may be compared with each other, what can be signed first, of that the best."""
     with_each: dict[str, set[str]] = {}
     for contrast in by.contrasts:
         with_each.setdefault(contrast.first, {contrast.first}).add(contrast.second)
         with_each.setdefault(contrast.second, {contrast.second}).add(contrast.first)
     among = max(with_each.values(), key=len)
     values = {one.letter: one.value for one in by.standings if one.value is not None and one.letter in among}
-    no_go = {run.letter for run in runs if run.verdict == "NO_GO"}
+    behind = {run.letter: standing_of(run) for run in runs}
     sign = -1 if by.better == "higher" else 1
-    return sorted(values, key=lambda letter: (letter in no_go, sign * values[letter], letter))
+    return sorted(values, key=lambda letter: (behind[letter], sign * values[letter], letter))
+
+
+def standing_of(run: Entrant) -> int:
+    """0 for what can be signed, 1 for what decides nothing (INCONCLUSIVE, a policy that is not for signing), 2 for
+    NO-GO."""
+    return 2 if run.verdict == "NO_GO" else int(not run.signable)
 
 
 def _tied(by: MetricCompared, letter: str) -> tuple[str, ...]:
@@ -73,7 +79,7 @@ def _reasons(  # a place among places
     if run.verdict == "NO_GO":
         yield "NO-GO: cannot be used as it stands"
     if run.verdict == "INCONCLUSIVE":
-        yield "INCONCLUSIVE: something required was not measured"
+        yield "INCONCLUSIVE: something required was not measured, so there is nothing to sign"
     other = order[0] if letter != order[0] else order[1]
     if said := against(by, letter, other):
         yield said

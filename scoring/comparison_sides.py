@@ -109,7 +109,9 @@ def _methods(run: Run) -> dict[str, tuple[str, ...]]:
 
 
 def _tiers(run: Run, figures: Figures) -> tuple[str, ...]:
-    return tuple(sorted({tier for node in run.header.promised for tier in figures.facts.tiers(node.node)}))
+    """Those that were recorded: a node that never joined has none."""
+    nodes = [node.node for node in run.header.promised if figures.facts.knows_tier(node.node)]
+    return tuple(sorted({tier for node in nodes for tier in figures.facts.tiers(node)}))
 
 
 def _machines(run: Run) -> frozenset[str]:

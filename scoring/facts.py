@@ -62,6 +62,10 @@ class Facts:
         """
         return self._tiers.get(node, EVERY_TIER)
 
+    def knows_tier(self, node: str) -> bool:
+        """Whether any access tier of a node was recorded."""
+        return node in self._tiers
+
     def accelerator(self, subject: str) -> Accelerator | None:
         """The kind of an accelerator among the references, or None where it is unknown."""
         if subject not in self._kinds:

@@ -82,9 +82,11 @@ class Rental(Struct, frozen=True, kw_only=True):
     def missing(self) -> tuple[str, ...]:
         """A line for each figure that cannot be had, with what it needs."""
         lines = []
+        if not self.subjects:
+            return ("MFU, goodput and money per useful PFLOP-day: a node that can be used; all would be taken out",)
         if self.mfu is None:
             lines.append("MFU: a burn-in on every accelerator, and a reference for its kind")
-        if not self.save_s or not self.subjects:
+        if not self.save_s:
             lines.append("Goodput: a measured checkpoint save")
         if self.price is None:
             lines.append(f"Money per useful PFLOP-day: {self.no_price}")

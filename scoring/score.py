@@ -15,6 +15,7 @@ from .facts import Facts
 from .happenings import Happenings
 from .joined import measured_when, standing
 from .judging import Judge
+from .over_the_rest import over_the_rest
 from .policy import Policy, policy_from_text
 from .policy_text import PolicyError
 from .reliability import observed_seconds, reliability
@@ -46,6 +47,9 @@ def _judge(run: Run, policy: Policy | None, baseline: Run | None) -> Verdict:
     if len(findings) > MOST_FINDINGS:
         raise PolicyError(f"policy {policy.name} asks over {MOST_FINDINGS:,} things of these nodes: not judged")
     decision = decide(findings, run.header, policy.exclude_at_most, to_sign=policy.signable)
+    if decision.out:  # what is judged of the whole takes out nobody, so that those who are out stay the same
+        findings = over_the_rest(findings, policy.checks, figures, decision.out)
+        decision = decide(findings, run.header, policy.exclude_at_most, to_sign=policy.signable)
     covered, failures = coverage(findings), reliability(run)
     return Verdict(
         run_id=run.header.run_id,

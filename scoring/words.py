@@ -30,19 +30,22 @@ def _singular(unit: str) -> str:
 
 
 def three_digits(value: float) -> str:
-    """1234567 as 1,230,000; 0.01234 as 0.0123; 731.4 as 731."""
+    """1234.5 as 1,230; 0.01234 as 0.0123; 731.4 as 731. What is whole may be a count, and stays whole: 1,234,567."""
     if value == 0:
         return "0"
     if abs(value) >= 1000 and float(value).is_integer():
         return f"{int(value):,}"
     if abs(value) >= 100:
-        return f"{value:,.0f}"
+        return f"{float(f'{value:.3g}'):,.0f}"
     return f"{value:.3g}"
 
 
 def percent(share: float) -> str:
-    """A share as a percentage with at most one decimal."""
-    return f"{share * 100:.1f}".removesuffix(".0") + " %"
+    """A share as a percentage with at most one decimal and three digits: 3.2 %, 317 %, 1,230 %."""
+    shown = share * 100
+    if abs(shown) >= 100:
+        return f"{float(f'{shown:.3g}'):,.0f} %"
+    return f"{shown:.1f}".removesuffix(".0") + " %"
 
 
 def size(value: float) -> str:

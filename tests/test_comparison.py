@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from hwlottery.evidence import Event, Fact, Measurement, NotMeasured, Problem, Run
 from hwlottery.references import run_spreads
+from hwlottery.reports.comparison_words import headline
 from hwlottery.scoring.comparison import compare
 from hwlottery.scoring.comparison_figures import Figure, chosen, spread_figure
 from hwlottery.scoring.comparison_intervals import apart, between_runs, not_told_apart
@@ -294,6 +295,26 @@ def test_a_no_go_run_stands_last_whatever_it_costs_with_all_that_it_delivered(al
     assert last.letter == "A"
     assert last.reasons[0].startswith("NO-GO")
     assert figure_of(found, "products").standings[0].subjects == 6
+
+
+def test_what_can_be_signed_stands_before_what_was_not_decided_and_that_before_no_go():
+    signed = compared_run(cluster(1, 4), price=2.5)
+    undecided = compared_run(cluster(2, 4), price=0.6, faults=["nan@n01/gpu1"])
+    unfit = compared_run(cluster(6, 4), price=0.5, slower={"products": 0.85})
+    found = compare([unfit, undecided, signed])
+    assert [run.verdict for run in found.runs] == ["NO_GO", "INCONCLUSIVE", "GO"]
+    assert [place.letter for place in found.ranking.places] == ["C", "B", "A"]
+    assert found.ranking.places[1].reasons[0].startswith("INCONCLUSIVE")
+    told = headline(found)
+    assert "B is INCONCLUSIVE, and not decided: stands behind" in told
+    assert "A is NO-GO, and cannot be used as it stands: stands behind" in told
+    assert "none can be signed" not in told
+    assert "none can be signed" in headline(compare([unfit, undecided]))
+
+
+def test_a_node_that_never_joined_takes_no_access_tier_from_the_others():
+    runs = [compared_run(cluster(1, 4), faults=["never_joined@n02"]), compared_run(cluster(2, 4), tier="vm")]
+    assert difference(compare(runs), "access tier").values == ("container-root", "vm")
 
 
 # --- history ---------------------------------------------------------------------------------------------------------

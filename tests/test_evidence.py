@@ -345,3 +345,14 @@ def test_the_hostile_path_in_the_sums_is_not_opened(run_path: Path) -> None:
         sums.write("0" * 64 + "  ../../../../etc/passwd\n")
     problems = read_run(run_path).problems
     assert [problem.kind for problem in problems] == ["missing"]
+
+
+def test_a_run_json_that_is_a_link_is_said_to_be_one(tmp_path: Path) -> None:
+    (tmp_path / "real.json").write_text("{}")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "run.json").symlink_to(tmp_path / "real.json")
+    with pytest.raises(RunError, match=r"run\.json is a symbolic link, and no link is followed"):
+        read_run(tmp_path / "run")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(RunError, match=r"it has no run\.json"):
+        read_run(tmp_path / "empty")

@@ -2,15 +2,17 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from compared_clusters import Cluster, compared_run
-from generated_runs import write_run
+from generated_runs import as_run, make_run, write_run
 
 from hwlottery.evidence import Run, read_run
+from hwlottery.reports.money import training_run
 from hwlottery.reports.node_lists import exclude, hostfile
 from hwlottery.reports.page import render
 from hwlottery.reports.prometheus import render as prometheus
-from hwlottery.scoring import score_run
+from hwlottery.scoring import load_policy, score_run
 from hwlottery.scoring.comparison import compare
 from hwlottery.scoring.verdict import Verdict
 
@@ -76,3 +78,42 @@ def test_two_bad_nodes_and_a_link_are_three_nodes_everywhere(tmp_path: Path) -> 
     assert verdict.economics.situation.nodes == 13
     assert {cost.subject for cost in verdict.economics.findings} == {"n01", "n05", "n09"}
     assert exclude(run, verdict).text == "n01,n05,n09\n"
+
+
+def test_who_is_out_holds_nobody_back(tmp_path: Path) -> None:
+    verdict = score_run(read_run(write_run(tmp_path / "run", nodes=16, faults=["slow@n01/gpu3=0.78"])))
+    assert verdict.verdict == "CONDITIONAL"
+    assert not any("Waiting for the slowest" in reason for reason in verdict.reasons)
+    (stragglers,) = (each for each in verdict.findings if each.check == "burn_in.stragglers")
+    assert stragglers.result == "pass"
+    assert stragglers.observed == pytest.approx(verdict.economics.situation.straggler_loss, rel=1e-4)  # type: ignore[union-attr]
+    assert stragglers.detail.startswith("without n01; 22 % with n01 in")
+
+
+def test_a_demand_on_the_whole_is_met_by_what_remains(tmp_path: Path) -> None:
+    """A buyer who allows no more than 10 % for stragglers: taking out the node mends that."""
+    warned = "severity: warn\n    layers: {contract: {warn_at_most: 0.05}}\n    category: burn_in"
+    text = load_policy("acceptance").text
+    assert text.count(warned) == 1
+    policy = text.replace(warned, "layers: {contract: {at_most: 0.1}}\n    category: burn_in")
+    made = write_run(tmp_path / "run", nodes=16, faults=["slow@n01/gpu3=0.78"], policy_text=policy)
+    verdict = score_run(read_run(made))
+    assert (verdict.verdict, verdict.exclude) == ("CONDITIONAL", ("n01",))
+
+
+def test_what_cannot_be_judged_without_the_nodes_that_are_out_says_that_they_are_in(tmp_path: Path) -> None:
+    faults = ["slow@n01/gpu3=0.78", "loss_rises@cluster"]
+    verdict = score_run(read_run(write_run(tmp_path / "run", nodes=16, faults=faults)))
+    assert verdict.verdict == "NO_GO"
+    assert any(reason.endswith("(with n01 in).") for reason in verdict.reasons)
+
+
+def test_where_all_nodes_are_out_nothing_is_said_to_be_unmeasured(tmp_path: Path) -> None:
+    header, records = make_run(nodes=16, accelerators=2, faults=["slow_rails@cluster=0.5"])
+    verdict = score_run(as_run(msgspec.structs.replace(header, run_flops=1e24), records))
+    assert len(verdict.exclude) == 16
+    (line,) = verdict.economics.missing
+    assert line.endswith("a node that can be used; all would be taken out")
+    told = training_run(verdict.economics)
+    assert "all would be taken out" in told
+    assert "burn-in" not in told

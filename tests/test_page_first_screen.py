@@ -40,7 +40,7 @@ def test_utilisation_has_its_interval_and_what_it_compares_with(judged: tuple[Ru
     money = msgspec.structs.replace(verdict.economics, mfu=interval(0.379, 0.384, 0.388, "share"))
     both = msgspec.structs.replace(verdict, economics=money, findings=(reference,))
     mfu = figures(run, Measured(run), both)[0]
-    assert (mfu.value, mfu.interval) == ("38.4 %", "37.9\N{EN DASH}38.8 %")
+    assert (mfu.value, mfu.interval) == ("38.4 %", "37.9 to 38.8 %")
     assert mfu.note.startswith("ref 39 %")
     assert mfu.bar is not None
     assert mfu.bar.mark == pytest.approx(39.0)

@@ -199,7 +199,7 @@ def test_steps_stand_over_the_hours_they_took_and_events_above_them(tmp_path: Pa
             90.0,
             0.052,
             0.17,
-            "Nodes fail more often than in published clusters: 52\N{EN DASH}170 per 1,000 node-days",
+            "Nodes fail more often than in published clusters: 52 to 170 per 1,000 node-days",
         ),
     ],
 )

@@ -7,7 +7,7 @@ from ..calculator import calculator
 from ..layout import Cell, Column, Section, Table, number, text
 from ..measured import Measured
 from ..money import cost_of_the_test, training_run
-from ..numbers import NOTHING, dollars, long_time, percent, significant
+from ..numbers import NOTHING, below_all, dollars, long_time, percent, significant
 from ..plain_text import printable
 
 _MOST_COSTS = 50
@@ -47,8 +47,8 @@ def _answer(money: Economics) -> str:
 def _figures(money: Economics) -> Table | None:
     """Every figure with its interval and what it rests on."""
     shown = [
-        _share("Goodput", money.goodput),
-        _share("Effective throughput, of the peak of all that is paid for", money.effective_throughput),
+        _row("Goodput", money.goodput, below_all),
+        _row("Effective throughput, of the peak of all that is paid for", money.effective_throughput, percent),
         _row("USD a useful PFLOP-day", money.usd_per_pflop_day, dollars),
         _row("Time of the training run", money.run_s, long_time),
         _row("Cost of the training run", money.run_usd, dollars),
@@ -62,10 +62,6 @@ def _figures(money: Economics) -> Table | None:
         Column(title="Rests on"),
     )  # fmt: skip
     return Table(caption="What it gives, and what that rests on", columns=columns, rows=rows) if rows else None
-
-
-def _share(name: str, shown: Interval | None) -> tuple[Cell, ...] | None:
-    return _row(name, shown, percent)
 
 
 def _row(name: str, shown: Interval | None, words: Callable[[float], str]) -> tuple[Cell, ...] | None:
@@ -85,7 +81,7 @@ def _ways(money: Economics) -> Table | None:
     )  # fmt: skip
     rows = []
     for way in money.replacements:
-        cells = _row(_WAYS[way.spare], way.goodput, percent)
+        cells = _row(_WAYS[way.spare], way.goodput, below_all)
         usd = way.usd_per_pflop_day.value if way.usd_per_pflop_day else None
         name = f"{_WAYS[way.spare]}{' (the one assumed above)' if way.assumed else ''}"
         wait = number(way.wait_hours, significant(way.wait_hours))
