@@ -117,7 +117,7 @@ def _nodes(run: Run) -> Table | None:
     )
     columns = tuple(Column(title=head) for head in ("node", "measured in the starts of", "accepted in", "in place of"))
     left = f"{len(found) - MOST_NODES} more are in verdict.json." if len(found) > MOST_NODES else ""
-    return Table(caption="Which node was measured when", columns=columns, rows=rows, note=left)
+    return Table(caption="Which node was measured when", columns=columns, rows=rows, note=left, on_paper="whole")
 
 
 def _stands_for(each: Measured) -> str:
@@ -149,7 +149,9 @@ def _trials(run: Run) -> Table:
     columns = tuple(Column(title=head, numeric=head in ("attempt", "records", "deadline")) for head in heads)
     left_out = len(order) - len(rows)
     note = f"{left_out:,} more that finished are in plan.jsonl." if left_out > 0 else ""
-    return Table(caption=number_of(len(order), "trial"), columns=columns, rows=rows, note=note, folded=True)
+    return Table(
+        caption=number_of(len(order), "trial"), columns=columns, rows=rows, note=note, folded=True, on_paper="none"
+    )
 
 
 def _outcome(event: Event | None) -> str:
@@ -182,4 +184,4 @@ def _events(run: Run) -> Table | None:
     columns = tuple(Column(title=head, numeric=head == "after") for head in heads)
     left_out = len(found) - len(rows)
     note = f"{left_out:,} more are in events.jsonl." if left_out > 0 else ""
-    return Table(caption="Warnings and errors while it ran", columns=columns, rows=rows, note=note)
+    return Table(caption="Warnings and errors while it ran", columns=columns, rows=rows, note=note, on_paper="whole")

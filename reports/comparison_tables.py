@@ -109,7 +109,9 @@ def contrasts_table(found: Comparison) -> Table:
         f"Differences, {sure}", ("figure", "runs", "ratio", "interval", "", "may be due to"), shown, numeric=(2, 3)
     )
     note = f"{len(rows) - MOST_ROWS:,} more: `hwlottery compare --json`." if len(rows) > MOST_ROWS else ""
-    return Table(caption=table.caption, columns=table.columns, rows=table.rows, note=note, folded=True)
+    return Table(
+        caption=table.caption, columns=table.columns, rows=table.rows, note=note, folded=True, on_paper="whole"
+    )
 
 
 def differences_table(found: Comparison) -> Table | None:
@@ -133,4 +135,4 @@ def _table(
     caption: str, columns: Sequence[str], rows: tuple[tuple[Cell, ...], ...], numeric: Sequence[int] = ()
 ) -> Table:  # fmt: skip
     heads = tuple(Column(title=head, numeric=place in numeric) for place, head in enumerate(columns))
-    return Table(caption=caption, columns=heads, rows=rows)
+    return Table(caption=caption, columns=heads, rows=rows, on_paper="whole")

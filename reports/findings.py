@@ -94,7 +94,7 @@ def passed(verdict: Verdict) -> Table | None:
         )
         for (category, check, label), found in by_check.items()
     )
-    return Table(caption="What passed", columns=columns, rows=table_rows)
+    return Table(caption="What passed", columns=columns, rows=table_rows, on_paper="whole")
 
 
 def _row(measured: Measured, group: Gathered, verdict: Verdict, *, draws: bool) -> Row:

@@ -1,9 +1,13 @@
 """What the page is made of, before it is HTML: cells, tables, charts, sections. All text is plain; the template
 escapes it."""
 
+from typing import Literal
+
 import msgspec
 from markupsafe import Markup
 from msgspec import Struct
+
+FIRST_ON_PAPER = 8  # rows; page.css says the same
 
 
 class Cell(Struct, frozen=True, kw_only=True):
@@ -23,13 +27,22 @@ class Column(Struct, frozen=True, kw_only=True):
 
 
 class Table(Struct, frozen=True, kw_only=True):
-    """A table with its caption. `note` says what was left out; `folded` hides it until it is opened."""
+    """A table with its caption. `note` says what was left out; `folded` hides it until it is opened.
+
+    `on_paper`: printed whole, as its first rows where it is long, or not at all; the page keeps the rest.
+    """
 
     caption: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     note: str = ""
     folded: bool = False
+    on_paper: Literal["whole", "first", "none"] = "first"
+
+    @property
+    def long(self) -> bool:
+        """Whether only its first rows are printed. One or two more than those are no reason to leave them out."""
+        return self.on_paper == "first" and len(self.rows) > FIRST_ON_PAPER + 2
 
 
 class Chart(Struct, frozen=True, kw_only=True):

@@ -30,7 +30,9 @@ def node_list(measured: Measured) -> Table | None:
     heads = ("node", "serial or identity", "accelerators", "access tier", "deviates from most in")
     left = f"{len(promised) - MOST_NODES:,} more are in facts.jsonl." if len(promised) > MOST_NODES else ""
     columns = tuple(Column(title=head) for head in heads)
-    return Table(caption="Nodes", columns=columns, rows=rows, note=left, folded=True) if rows else None
+    if not rows:
+        return None
+    return Table(caption="Nodes", columns=columns, rows=rows, note=left, folded=True, on_paper="whole")
 
 
 def _accelerators(measured: Measured, node: str, ranks: tuple[str, ...]) -> str:

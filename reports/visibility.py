@@ -61,7 +61,11 @@ def _closed(measured: Measured) -> Table | None:
     )
     heads = ("metric", "subjects", "which", "why")
     columns = tuple(Column(title=head, numeric=head == "subjects") for head in heads)
-    return Table(caption="Closed to the tenant", columns=columns, rows=rows[:MOST_ROWS]) if rows else None
+    return (
+        Table(caption="Closed to the tenant", columns=columns, rows=rows[:MOST_ROWS], on_paper="whole")
+        if rows
+        else None
+    )
 
 
 def _unreadable(measured: Measured) -> Table | None:

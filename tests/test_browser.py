@@ -400,6 +400,28 @@ def test_everything_is_open_on_paper(rental: Path, open_page: Any) -> None:
     assert not page.locator(".filters").is_visible()
 
 
+def test_sixteen_nodes_are_under_twenty_sheets_with_what_is_needed_to_sign(tmp_path: Path, open_page: Any) -> None:
+    run = read_run(write_run(tmp_path / "run", nodes=16, faults=["slow@n01/gpu3=0.78"]))
+    page = open_page(written(tmp_path, render(run, score_run(run)))).page
+    content = page.pdf(format="A4", prefer_css_page_size=True)
+    assert len(re.findall(rb"/Type\s*/Page[^s]", content)) < 20
+    assert len(content) < 2_000_000
+    page.emulate_media(media="print")
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    whole = page.locator("table", has=page.locator("caption", has_text=re.compile("^Nodes$")))
+    assert whole.locator("tbody tr:visible").count() == 16
+    for printed in (run.header.policy.sha256, "What most have", "trials: not printed; in the page as HTML"):
+        assert page.get_by_text(printed).first.is_visible()
+    assert not page.get_by_text("matmul:products").first.is_visible()
+    longest = max(page.locator("table.long").all(), key=lambda table: table.locator("tbody tr").count())
+    rows = longest.locator("tbody tr").count()
+    assert rows > 40
+    assert longest.locator("tbody tr:visible").count() == 8
+    assert page.locator("#findings-head").bounding_box()["y"] < A4["height"]
+    page.emulate_media(media="screen")
+    assert longest.locator("tbody tr:visible").count() == rows
+
+
 @pytest.mark.parametrize("paper", [A4, LETTER])
 def test_the_first_printed_page_holds_the_whole_verdict(paper: dict[str, int], rental: Path, open_page: Any) -> None:
     page = open_page(rental, viewport=paper).page

@@ -124,6 +124,7 @@ def _tickets(record: ProviderRecord) -> Table:
         rows=rows,
         note=f"{left_out:,} more in provider.yaml." if left_out else "",
         folded=True,
+        on_paper="whole",
     )
 
 
@@ -138,7 +139,7 @@ def _incidents(record: ProviderRecord) -> Table:
 
 def _table(caption: str, heads: tuple[str, ...], rows: tuple[tuple[Cell, ...], ...], numeric_from: int = 99) -> Table:
     columns = tuple(Column(title=head, numeric=place >= numeric_from) for place, head in enumerate(heads))
-    return Table(caption=caption, columns=columns, rows=rows)
+    return Table(caption=caption, columns=columns, rows=rows, on_paper="whole")
 
 
 def _since(start: datetime, end: datetime | None) -> float | None:

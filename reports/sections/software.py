@@ -130,11 +130,16 @@ def _tables(measured: Measured, uniform: list[Tally], odd: list[Tally], flagged:
             caption="Where subjects differ",
             columns=_columns("fact", "of", "value", "subjects", "who"),
             rows=tuple(row for tally in odd for row in _deviations(tally, flagged))[:MOST_ROWS],
+            on_paper="whole",
         )
     if uniform:
         rows = tuple(_majority(tally) for tally in uniform)
         yield Table(
-            caption="What most have", columns=_columns("fact", "of", "value", "subjects"), rows=rows, folded=True
+            caption="What most have",
+            columns=_columns("fact", "of", "value", "subjects"),
+            rows=rows,
+            folded=True,
+            on_paper="whole",
         )
     identity = _identity_rows(measured)
     if identity:
@@ -144,6 +149,7 @@ def _tables(measured: Measured, uniform: list[Tally], odd: list[Tally], flagged:
             columns=columns,
             rows=tuple(identity[:_MOST_NODES]),
             folded=True,
+            on_paper="none",
             note=f"{len(identity) - _MOST_NODES:,} more are in facts.jsonl." if len(identity) > _MOST_NODES else "",
         )
 

@@ -276,6 +276,6 @@
 
   // What is folded opens on paper.
   let folded;
-  onbeforeprint = () => (folded = all("details:not([open])")).forEach((each) => (each.open = true));
+  onbeforeprint = () => (folded = all("details:not([open], .unprinted)")).forEach((each) => (each.open = true));
   onafterprint = () => folded.forEach((each) => (each.open = false));
 })();
