@@ -3,60 +3,33 @@
 For lawyers and providers: plain words, the policy's own numbers, and the hash of the text that decides.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import resources
 
 from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 from msgspec import Struct
 
-from ..evidence import metric
+from ..evidence import TIERS
 from ..scoring import Policy
-from ..scoring.fact_checks import unit_of
-from ..scoring.policy_model import KINDS_OF, Check
+from ..scoring.policy_model import Check
 from ..scoring.policy_terms import Terms
-from ..scoring.words import counted, figure, params_in_words, percent, three_digits
-from .annex_words import PLAIN
+from ..scoring.words import counted, percent, three_digits
+from .annex_rows import Methods, Row, needed_nowhere, row, tiers_of, what
 from .markdown import rendered
 from .page import content_policy, shown
 
 
-class Method(Struct, frozen=True, kw_only=True):
-    """How something is measured: probe and version, and whether what is bad is measured again."""
+class Profile(Struct, frozen=True, kw_only=True):
+    """By which profile it is measured: its name and the SHA-256 of its text."""
 
     name: str
-    retested: bool = False
-
-
-Methods = Mapping[tuple[str, str], Method]  # by metric and kind of subject; and by the probe's name and ""
-
-_EACH = {
-    "cluster": "the cluster",
-    "node": "each node",
-    "accelerator": "each accelerator",
-    "numa": "each memory domain",
-    "filesystem": "each file system",
-    "pair": "each pair of nodes",
-}
-_BY_RECORD = Method(name="the record")
-_BY_SENSORS = Method(name="sensors")
-
-
-class Row(Struct, frozen=True, kw_only=True):
-    """One promise: what, on whom, the threshold, and how it is measured."""
-
-    what: str
-    each: str
-    threshold: str
-    samples: str
-    method: str
-    retest: str
-    days_to_cure: str
+    sha256: str
 
 
 class Annex(Struct, frozen=True, kw_only=True):
     """What the annex says. `faults` are promises that bear no exception, `recorded` is what only has to be measured,
-    `alike` are promises of a device among its like."""
+    `alike` are promises of a device among its like. `tiers`: who may see how much, and what that changes."""
 
     title: str
     name: str
@@ -65,7 +38,9 @@ class Annex(Struct, frozen=True, kw_only=True):
     purpose: str
     terms: tuple[tuple[str, str], ...]
     rows: tuple[Row, ...]
+    profile: Profile | None
     faults: str
+    tiers: tuple[str, ...]
     recorded: str
     alike: str
     rules: tuple[str, ...]
@@ -73,8 +48,8 @@ class Annex(Struct, frozen=True, kw_only=True):
     signers: tuple[str, str]
 
 
-def annex(policy: Policy, methods: Methods, version: str) -> Annex:
-    """The annex of a policy; `methods` are those of this hwlottery, whose `version` is named."""
+def annex(policy: Policy, methods: Methods, version: str, profile: Profile | None = None) -> Annex:
+    """The annex of a policy; `methods` are those of this hwlottery, whose `version` is named, by the `profile`."""
     counted_in = [check for check in policy.checks if check.severity == "required"]
     numbers = [check for check in counted_in if _has_number(check)]
     rest = [check for check in counted_in if not _has_number(check) and not _only_among_peers(check)]
@@ -86,8 +61,10 @@ def annex(policy: Policy, methods: Methods, version: str) -> Annex:
         version=version,
         purpose=policy.purpose,
         terms=tuple(_terms(policy.terms)),
-        rows=tuple(_row(check, policy.terms, methods) for check in numbers),
-        faults=_listed(check for check in rest if not _only_there(check)),
+        profile=profile,
+        rows=tuple(row(check, policy.terms, methods) for check in numbers),
+        faults=_listed(check for check in rest if not _only_there(check) and not needed_nowhere(check)),
+        tiers=tuple(_tiers(counted_in)),
         recorded=_listed(check for check in rest if _only_there(check)),
         alike=_alike(alike),
         rules=tuple(_rules(policy)),
@@ -113,64 +90,8 @@ def _only_there(check: Check) -> bool:
 
 def _listed(checks: Iterable[Check]) -> str:
     """In one sentence: 'The record is whole; each node answers'."""
-    first, *others = dict.fromkeys(map(_what, checks)) or ("",)
+    first, *others = dict.fromkeys(map(what, checks)) or ("",)
     return "; ".join([first, *(name[:1].lower() + name[1:] for name in others)])
-
-
-def _what(check: Check) -> str:
-    name = check.metric or check.rule or check.fact or ""
-    return PLAIN.get(name) or (metric(name).meaning.split(".")[0] if check.metric else check.check)
-
-
-def _row(check: Check, terms: Terms, methods: Methods) -> Row:
-    days = check.days_to_cure or terms.days_to_cure
-    method = _method(check, methods)
-    where = params_in_words({key: _asked(wanted) for key, wanted in check.where.items()})
-    return Row(
-        what=_what(check) + (f" ({where})" if where else ""),
-        each=_EACH[check.each],
-        threshold=_threshold(check),
-        samples=f"{check.samples_at_least:,}" if check.samples_at_least else "",
-        method=method.name,
-        retest="once" if method.retested and not check.any_attempt else "",
-        days_to_cure=three_digits(days) if days else "as agreed",
-    )
-
-
-def _asked(wanted: object) -> str | int | float:
-    if isinstance(wanted, str | int | float):
-        return wanted
-    return " and ".join(map(str, wanted)) if isinstance(wanted, tuple) else "largest sizes"
-
-
-def _threshold(check: Check) -> str:
-    """The buyer's number where there is one, for it decides; else the share of a reference."""
-    contract, reference = check.layers.contract, check.layers.reference
-    if contract is not None:
-        unit = unit_of(check) or _UNIT_OF_RULE.get(check.rule or "", "")
-        words = (("at least", contract.at_least), ("at most", contract.at_most), ("exactly", contract.equals))
-        hard = [f"{word} {figure(bound, unit)}" for word, bound in words if bound is not None]
-        soft = (("at least", contract.warn_at_least), ("at most", contract.warn_at_most))
-        noted = [f"{word} {figure(bound, unit)}" for word, bound in soft if bound is not None]
-        return ", ".join(hard) or "noted unless " + ", ".join(noted)
-    assert reference is not None
-    share = reference.fail or reference.warn or 0.0
-    published = "peak" if reference.of == "peak" else "floor" if reference.of == "floor" else "figure"
-    return f"at least {'' if share == 1 else percent(share) + ' of '}the published {published}"
-
-
-_UNIT_OF_RULE = {"run.length": "h", "rails.wire": "share", "node.count": "nodes", "reliability.mtbf": "node-days"}
-
-
-def _method(check: Check, methods: Methods) -> Method:
-    """Probe and version; of a derived figure those of the probe that its name begins with."""
-    name = check.metric or check.rule or ""
-    kinds = (methods.get((name, kind)) for kind in KINDS_OF[check.each])
-    found = next((method for method in kinds if method), None) or methods.get((name.split(".")[0], ""))
-    return found or (_BY_SENSORS if check.metric else _METHOD_OF_RULE.get(name, _BY_RECORD))
-
-
-_METHOD_OF_RULE = {"reliability.mtbf": Method(name="Poisson bounds, 95 %")}
 
 
 def _alike(checks: Sequence[Check]) -> str:
@@ -178,7 +99,7 @@ def _alike(checks: Sequence[Check]) -> str:
     by_effect: dict[float, list[str]] = {}
     for check in checks:
         assert check.layers.peers is not None
-        by_effect.setdefault(check.layers.peers.effect, []).append(_what(check).lower())
+        by_effect.setdefault(check.layers.peers.effect, []).append(what(check).lower())
     parts = [f"{percent(effect)} in {', '.join(dict.fromkeys(found))}" for effect, found in sorted(by_effect.items())]
     return "; ".join(parts)
 
@@ -196,20 +117,45 @@ def _terms(terms: Terms) -> Iterator[tuple[str, str]]:
         yield "What falls short is mended within", f"{three_digits(terms.days_to_cure)} days"
 
 
+def _tiers(checks: Sequence[Check]) -> Iterator[str]:
+    """What must be shown from where: some of it may be closed to a tenant."""
+    somewhere = [check for check in checks if check.tiers]
+    partly = [check for check in somewhere if tiers_of(check)]
+    rest = "everything else here" if partly or len(somewhere) < len(checks) else "everything here"
+    yield f"Required on every access tier ({', '.join(TIERS)}): {rest}."
+    by_tiers: dict[str, list[Check]] = {}
+    for check in partly:
+        by_tiers.setdefault(tiers_of(check), []).append(check)
+    for tiers, found in by_tiers.items():
+        yield f"Required on {tiers} alone, and judged elsewhere where it is seen: {_listed(found)}."
+    unneeded = [check for check in checks if needed_nowhere(check)]
+    if unneeded:
+        yield (
+            f"Required on none, and judged where it is seen: {_listed(unneeded)}. What is seen and falls short fails; "
+            "what is closed to the tenant is reported as not seen, and stands in the way of no acceptance."
+        )
+
+
 def _rules(policy: Policy) -> Iterator[str]:
     most = percent(policy.exclude_at_most)
     yield (
-        "Accepted (GO) is what passes all of this; accepted without the nodes that are named (CONDITIONAL) a cluster "
-        f"of whose nodes at most {most} would have to be taken out. Anything else is not accepted (NO-GO)."
+        "Accepted (GO) is a cluster on which all that is required was measured and passed, and nothing that was seen "
+        f"failed; accepted without the nodes that are named (CONDITIONAL) one of whose nodes at most {most} (of four "
+        "or more at least one) have to be taken out, and which passes without them. What fails otherwise is not "
+        "accepted (NO-GO)."
     )
     yield (
-        "What was not measured has not passed: the test is then repeated until it is (INCONCLUSIVE). A missing, "
-        "unreadable or impossible value counts as not measured."
+        "What is required and was not measured has not passed: nothing is signed, and the test is repeated until it is "
+        "(INCONCLUSIVE). A missing, unreadable or impossible value counts as not measured."
     )
     yield (
         "A speed or time that falls short, or stands out among its like, is measured again under the same conditions; "
-        "the last measurement counts, and measurements that disagree are reported. A wrong result counts even once."
+        "the last measurement counts, and measurements that disagree are reported. A wrong result counts even once. "
+        "What several nodes or accelerators do together is judged where there are as many."
     )
+    only_warn = sum(check.severity == "warn" for check in policy.checks)
+    if only_warn:
+        yield f"Beside these the policy has {counted(only_warn, 'check')} that can only warn: no verdict rests on that."
     if not policy.signable:
         yield "Results by this policy are not for signing."
 

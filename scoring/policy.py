@@ -15,7 +15,7 @@ from ..evidence.user_files import first_wrong, keys_of, meant
 from .policy_chain import OF_EXTENDING, chained, extended_by, merged
 from .policy_model import Check, PolicyModel
 from .policy_terms import Terms
-from .policy_text import PolicyError, text_of
+from .policy_text import PolicyError, plain_documents, text_of
 
 FOLDER = Path(__file__).parent / "policies"
 
@@ -84,6 +84,12 @@ def policy_from_text(text: str, where: str) -> Policy:
         checks=model.checks,
         terms=model.terms,
     )
+
+
+def lineage(policy: Policy) -> tuple[str, ...]:
+    """The name of a policy and those of the policies that it extends, its own first."""
+    documents = plain_documents(policy.text, policy.name)
+    return tuple(str(each["name"]) for each in reversed(documents) if isinstance(each, dict) and "name" in each)
 
 
 def document_for(choice: str | None, profile: str) -> Document:

@@ -82,7 +82,8 @@ class Check(Strict):
     Exactly one of metric, fact and rule says what is looked at; `each` on whom, over the promised nodes; `where` with
     which params (each value of a list is demanded). `partners_at_least`: with how many others a rule on pairs wants
     each node measured; of fewer that are there, with all. `beside_baseline`: of runs that
-    are held against one only. `tiers`: access tiers that must measure it; none means all.
+    are held against one only. `tiers`: access tiers that must measure it, all unless said; an empty list
+    means none: a fault that is seen counts, and nobody has to look.
     `any_attempt`: a fault seen once is not undone by a retest. `samples_at_least`: fewer samples decide nothing.
     `weight`: its part in the index. `days_to_cure`: as in the terms, where this check has days of its own.
     """
