@@ -5,6 +5,7 @@ head ten messages and four times the CPU time, which with hundreds of nodes is w
 """
 
 import asyncio
+import contextlib
 import pickle
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
@@ -12,6 +13,7 @@ from typing import Any, TypeVar
 from .node_tasks import answer
 
 _T = TypeVar("_T")
+_LOOK_EVERY_S = 0.02
 
 
 class NodeLost(Exception):
@@ -38,6 +40,17 @@ class Asking:
         """Run questions from a thread that may wait for their answers."""
         answered: _T = self._cluster.sync(answers)
         return answered
+
+    async def dismiss(self) -> None:
+        """Tell each worker to end, and wait until all that are not lost have left. A head that closed first would cut
+        off whoever is just then connecting to it."""
+        scheduler = self._cluster.scheduler
+        leaving = {at for node, at in scheduler.aliases.items() if node not in self.lost and at in scheduler.workers}
+        for address in leaving & scheduler.stream_comms.keys():
+            with contextlib.suppress(OSError):  # it has just gone by itself
+                scheduler.stream_comms[address].send({"op": "close", "reason": "the run has ended"})
+        while not leaving.isdisjoint(scheduler.workers.keys()):
+            await asyncio.sleep(_LOOK_EVERY_S)
 
     async def ask(self, node: str, within_s: float, function: Callable[..., Any], *args: Any) -> Any:
         """What the function answers on a node. Raises NodeLost, or what the function raises."""

@@ -23,6 +23,8 @@ from .node_main import Summons
 from .ssh import Ssh
 from .workers import Workers
 
+_LEAVE_WITHIN_S = 3.0
+
 __all__ = ["ControlPlane", "NodeLost", "Returned", "Sent", "UnlikeNodes"]
 
 
@@ -174,6 +176,8 @@ class ControlPlane:
 
     def close(self) -> None:
         """End every node worker and its ranks, and the scheduler. Waits a few seconds at most."""
+        with contextlib.suppress(Exception):
+            self._asking.wait(lambda: asyncio.wait_for(self._asking.dismiss(), _LEAVE_WITHIN_S))
         with contextlib.suppress(Exception):
             self._cluster.close(timeout=4)
         self._started.end()

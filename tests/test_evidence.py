@@ -356,3 +356,17 @@ def test_a_run_json_that_is_a_link_is_said_to_be_one(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(RunError, match=r"it has no run\.json"):
         read_run(tmp_path / "empty")
+
+
+@pytest.mark.parametrize("place", [0, 0.5, 1])
+@pytest.mark.parametrize("torn", [b"\n", b"{}\n", b'{"type":"measurement"\n'])
+def test_a_line_that_is_none_among_megabytes_is_named_by_its_place_and_costs_itself_alone(tmp_path, place, torn):
+    file = write_run(tmp_path / "run", nodes=16) / "measurements.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True)
+    assert sum(map(len, lines)) > 2 * 2**20
+    at = round(place * (len(lines) - 1))
+    lines[at] = torn
+    file.write_bytes(b"".join(lines))
+    run = read_run(file.parent)
+    assert run.line_counts["measurements.jsonl"] == len(lines) - 1
+    assert [one.place for one in run.problems if one.kind == "unreadable"] == [f"measurements.jsonl:{at + 1}"]

@@ -53,6 +53,16 @@ def run(plane, function="work", *, ranks=RANKS, deadline_s=20.0, collective=Fals
     return returned, time.monotonic() - started
 
 
+def test_nodes_leave_before_the_head_closes_so_that_nobody_is_cut_off_while_connecting(tmp_path):
+    with ControlPlane() as control:
+        config = NodeConfig(name="n01", run_id="t", device="cpu", ranks=("slot0",), scratch=str(tmp_path))
+        control.start_local(config, tmp_path / "node.log")
+        assert control.wait_joined(("n01",), 60) == ("n01",)
+        control._asking.wait(control._asking.dismiss)
+        assert not control._asking.here("n01")
+    assert (tmp_path / "node.log").read_text() == ""
+
+
 def test_what_a_killed_rank_left_in_scratch_is_removed_at_the_end_of_its_node_and_nothing_else(tmp_path):
     config = NodeConfig(name="n01", run_id="mine", device="cpu", ranks=("slot0",), scratch=str(tmp_path))
     others = {"hwlottery-mine-n011-burn-in-x.pt", "hwlottery-other-n01-burn-in-x.pt", "precious"}
