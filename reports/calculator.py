@@ -22,7 +22,7 @@ def calculator(money: Economics) -> Calculator | None:
     return Calculator(
         fields=_fields(at),
         outputs=_OUTPUTS,
-        waits=tuple((_WAYS[way.spare], _shown(way.wait_hours)) for way in money.replacements),
+        waits=tuple((_WAYS[way.spare], _shown(way.wait_hours), str(way.spare_nodes)) for way in money.replacements),
         way=next((_WAYS[way.spare] for way in money.replacements if way.assumed), ""),
         constants={
             "gpus": at.accelerators / at.nodes,
@@ -48,6 +48,7 @@ def _fields(at: Situation) -> tuple[Field, ...]:
         Field(name="save", label="A save, s", value=_shown(at.save_s), least="0.001"),
         Field(name="recovery", label="Recovery, min", value=_shown(at.recovery_s / 60)),
         Field(name="wait", label="Wait for another node, h", value=_shown(at.wait_s / 3600)),
+        Field(name="spares", label="Spare nodes, paid for", value=_shown(at.spare_nodes), most="1e6"),
         Field(name="flops", label="FLOPs of a run", value=_shown(at.run_flops), least="1", most="1e40", required=False),
     )
 

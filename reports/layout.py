@@ -139,12 +139,13 @@ class Field(Struct, frozen=True, kw_only=True):
 
 
 class Calculator(Struct, frozen=True, kw_only=True):
-    """Inputs that the reader may change, and what the page's script needs beside them. `waits` are the hours that a job
-    waits for another node, by the words of the way; `way` is the one assumed."""
+    """Inputs that the reader may change, and what the page's script needs beside them. `waits` are the ways to
+    make up for a failed node: their words, the hours that a job waits, the spares that are paid for; `way` is the one
+    assumed."""
 
     fields: tuple[Field, ...]
     outputs: tuple[tuple[str, str], ...]  # name and label
-    waits: tuple[tuple[str, str], ...]
+    waits: tuple[tuple[str, str, str], ...]
     way: str
     constants: dict[str, float | None]
 

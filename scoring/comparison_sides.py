@@ -165,8 +165,7 @@ def _from_training(
     if not rental.save_s or not rental.subjects or rental.speed is None or rental.loss is None or len(training) != 1:
         why = Lacking("; ".join(rental.missing) or "several burn-ins")
         return why, why
-    spare = rental.costs.spare or "hot"
-    ends = [rental.situation(spare, end=end) for end in ("low", "value", "high")]
+    ends = [rental.situation(rental.spare, end=end) for end in ("low", "value", "high")]
     alone = {"usd_per_gpu_hour": 1.0, "usd_per_month": 0.0, "setup_hours": 0.0}
     useful = _figures(training, [msgspec.structs.replace(end, **alone) for end in ends], 1000 * HOURS_A_DAY)
     if rental.price is None:

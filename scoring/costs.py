@@ -32,8 +32,8 @@ class CostsError(HwlotteryError):
 class Costs(Strict):
     """The whole of a file of costs. What it does not say is assumed.
 
-    `spare`: a hot spare takes over at once, a cold one after `cold_spare_hours`, with none the job waits for
-    `replacement_hours`. `setup_hours` are paid before training begins, once in `rental_months`.
+    `spare`: a hot spare takes over at once and is paid for, a cold one after `cold_spare_hours`, with none the job
+    waits for `replacement_hours`. `setup_hours` are paid before training begins, once in `rental_months`.
     """
 
     storage_usd_per_month: Usd = 0.0

@@ -14,7 +14,7 @@ from .derived import Figures
 from .finding_costs import finding_costs
 from .goodput import longest_save_s
 from .policy_terms import Terms
-from .projection import HOURS_A_MONTH, Outlook, Spare, outlook, spares_needed
+from .projection import HOURS_A_MONTH, Outlook, Spare, hot_spare_pays_from_s, outlook, paid_a_day, spares_needed
 from .reliability import observed_seconds
 from .rental import Rental, rental_of
 from .verdict import Economics, Finding, Interval, Replacement
@@ -46,8 +46,7 @@ def economics(
 
 def _projected(plain: Economics, rental: Rental) -> Economics:
     """With all that rests on a measured save."""
-    spare = rental.costs.spare or "hot"
-    seen = _Ends(rental, spare)
+    seen = _Ends(rental, rental.spare)
     trained = f"model FLOPs of the burn-in, {counted(len(rental.subjects), 'accelerator')}"
     return msgspec.structs.replace(
         plain,
@@ -57,11 +56,12 @@ def _projected(plain: Economics, rental: Rental) -> Economics:
             lambda found: found.effective,
             "share",
             f"MFU x goodput x (1 - {percent(rental.loss or 0.0)} lost to stragglers) x {len(rental.subjects)} of "
-            f"{counted(rental.paid_accelerators, 'paid accelerator')}",
+            f"{counted(round(seen.at['value'].rented_accelerators), 'paid accelerator')}",
         ),
         run_s=seen.falling(lambda found: found.run_s, "s", trained),
-        run_usd=seen.falling(lambda found: found.run_usd, "USD", f"{trained}, {_paid(rental)}"),
-        replacements=tuple(_replacement(rental, way, assumed=way == spare) for way in _WAYS),
+        run_usd=seen.falling(lambda found: found.run_usd, "USD", f"{trained}, {seen.paid()}"),
+        replacements=_replacements(rental),
+        hot_spare_pays_from_s=_hot_spare_pays_from(rental),
         spares=_spares(rental),
         checkpoint_interval_s=seen.rising(
             lambda found: found.interval_s, "s", f"Daly's, for saves of {three_digits(rental.save_s or 0.0)} s"
@@ -97,13 +97,18 @@ class _Ends:
 
     def usd_per_pflop_day(self) -> Interval | None:
         """Of what training makes use of."""
-        basis = f"{_paid(self.rental)}, model FLOPs of the burn-in, one run"
+        basis = f"{self.paid()}, model FLOPs of the burn-in, one run"
         return self.falling(lambda found: found.usd_per_pflop_day, "USD", basis)
+
+    def paid(self) -> str:
+        """What is paid for."""
+        spares = self.at["value"].spare_nodes
+        return _paid(self.rental) + (f", with {counted(spares, 'spare node')}" if spares else "")
 
 
 def _goodput_basis(rental: Rental, spare: Spare) -> str:
     wait = rental.waits[spare].seconds / 3600
-    waits = f"{three_digits(wait)} h for another node ({_WAYS[spare]})" if wait else _WAYS[spare]
+    waits = f"{three_digits(wait)} h for another node ({_WAYS[spare]})" if wait else f"{_WAYS[spare]} at once"
     rate = (rental.rate.point or 0.0) * 1000
     return (
         f"saves of {three_digits(rental.save_s or 0.0)} s as measured; recovery: {rental.recovery.source}; {waits}"
@@ -124,16 +129,42 @@ def _paid(rental: Rental) -> str:
     return ", ".join(told)
 
 
-def _replacement(rental: Rental, way: Spare, *, assumed: bool) -> Replacement:
-    seen, wait = _Ends(rental, way), rental.waits[way]
-    return Replacement(
-        spare=way,
-        wait_hours=wait.seconds / 3600,
-        source=wait.source,
-        assumed=assumed,
-        goodput=seen.goodput(),
-        usd_per_pflop_day=seen.usd_per_pflop_day(),
+def _replacements(rental: Rental) -> tuple[Replacement, ...]:
+    """The three ways; the cheapest pays the least for what gets done."""
+    ways = {way: _Ends(rental, way) for way in _WAYS}
+    costs = {
+        way: paid_a_day(seen.at["value"]) / seen.seen["value"].goodput
+        for way, seen in ways.items()
+        if seen.seen["value"].goodput > 0
+    }
+    cheapest = min(costs, key=lambda way: costs[way], default=None)
+    return tuple(
+        Replacement(
+            spare=way,
+            wait_hours=rental.waits[way].seconds / 3600,
+            source=rental.waits[way].source,
+            assumed=way == rental.spare,
+            spare_nodes=seen.at["value"].spare_nodes,
+            cheapest=way == cheapest,
+            goodput=seen.goodput(),
+            usd_per_pflop_day=seen.usd_per_pflop_day(),
+        )
+        for way, seen in ways.items()
     )
+
+
+def _hot_spare_pays_from(rental: Rental) -> Interval | None:
+    """None where nothing ever fails: then no spare pays."""
+    ends = [
+        hot_spare_pays_from_s(rental.situation("hot", end=end), rental.situation("none", end=end))
+        for end in ("value", "low", "high")
+    ]
+    if not math.isfinite(ends[0]):
+        return None
+    spares = counted(rental.situation("hot").spare_nodes, "spare node")
+    basis = f"a longer wait costs more than {spares} beside {counted(rental.nodes, 'node')} that train"
+    high = max(ends)
+    return Interval(value=ends[0], low=min(ends), high=high if math.isfinite(high) else None, unit="s", basis=basis)
 
 
 def _spares(rental: Rental) -> Interval:
@@ -142,8 +173,9 @@ def _spares(rental: Rental) -> Interval:
     low, value, high = (spares_needed(rental.nodes, at, hours) for at in (rate.low, rate.point or 0.0, rate.high))
     rent = ""
     if rental.price is not None:
-        each = len(rental.subjects) / rental.nodes * rental.price * HOURS_A_MONTH
-        rent = f"; {three_digits(float(round(each * value)))} USD a month, if they are rented"
+        hot = rental.spare_nodes("hot", rate.point or 0.0)
+        month = hot * len(rental.subjects) / rental.nodes * rental.price * HOURS_A_MONTH
+        rent = f"; {three_digits(float(round(month)))} USD a month for {counted(hot, 'hot one')}"
     basis = (
         f"{counted(rental.nodes, 'node')} run 95 % of the time, each away {three_digits(hours)} h after a failure "
         f"({rental.waits['none'].source}){rent}"

@@ -78,7 +78,7 @@ def _slow_save(rental: Rental, remaining: Sequence[Finding]) -> Iterator[Finding
     if not slow or not rental.subjects:
         return
     worst, (seen, most) = max(slow, key=lambda one: one[1])
-    spare, rent = rental.costs.spare or "hot", _rent(rental, len(rental.subjects))
+    spare, rent = rental.spare, _rent(rental, len(rental.subjects))
 
     def lost(end: str) -> float:
         quick, late = (outlook(rental.situation(spare, end=end, save_s=save_s)) for save_s in (most, seen))

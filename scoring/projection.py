@@ -26,7 +26,8 @@ Spare = Literal["hot", "cold", "none"]  # how a failed node is made up for
 
 
 class Situation(Struct, frozen=True, kw_only=True):
-    """What a projection rests on. `accelerators` train on `nodes`; `paid_accelerators` are rented.
+    """What a projection rests on. `accelerators` train on `nodes`; `paid_accelerators` are rented, and beside them
+    `spare_nodes` with as many accelerators each as those that train.
 
     `tflops` are model TFLOPS an accelerator, `mfu` the same over the peak. Other costs: `usd_per_month`, and
     `setup_hours` that are paid before training begins, out of `rental_hours`.
@@ -35,6 +36,7 @@ class Situation(Struct, frozen=True, kw_only=True):
     nodes: int
     accelerators: float
     paid_accelerators: float
+    spare_nodes: int = 0
     save_s: float
     recovery_s: float
     wait_s: float
@@ -54,11 +56,16 @@ class Situation(Struct, frozen=True, kw_only=True):
         return job_mtbf_s(self.nodes, self.failures_per_node_day)
 
     @property
+    def rented_accelerators(self) -> float:
+        """All that is paid for, the spares that stand ready with it."""
+        return self.paid_accelerators + self.spare_nodes * self.accelerators / self.nodes
+
+    @property
     def usd_per_day(self) -> float | None:
         """Rent and monthly costs of one day; None without a price."""
         if self.usd_per_gpu_hour is None:
             return None
-        return HOURS_A_DAY * (self.usd_per_gpu_hour * self.paid_accelerators + self.usd_per_month / HOURS_A_MONTH)
+        return HOURS_A_DAY * (self.usd_per_gpu_hour * self.rented_accelerators + self.usd_per_month / HOURS_A_MONTH)
 
 
 class Outlook(Struct, frozen=True, kw_only=True):
@@ -82,11 +89,24 @@ def outlook(at: Situation) -> Outlook:
     return Outlook(
         goodput=share,
         interval_s=None if math.isinf(at.mtbf_s) else daly_interval_s(at.save_s, at.mtbf_s),
-        effective=None if at.mfu is None else at.mfu * keeps * at.accelerators / at.paid_accelerators,
+        effective=None if at.mfu is None else at.mfu * keeps * at.accelerators / at.rented_accelerators,
         usd_per_pflop_day=_over(None if a_day is None else a_day * _with_setup(at), useful),
         run_s=run_s,
         run_usd=None if run_s is None or a_day is None else a_day * (run_s / SECONDS_A_DAY + at.setup_hours / 24),
     )
+
+
+def paid_a_day(at: Situation) -> float:
+    """What a day costs, in USD; without a price in accelerators."""
+    return at.rented_accelerators if at.usd_per_day is None else at.usd_per_day
+
+
+def hot_spare_pays_from_s(hot: Situation, waiting: Situation) -> float:
+    """The wait for another node from which on it is cheaper to pay for spares that stand ready.
+
+    Waiting T costs the factor e^(T/M), spares cost what is paid for with them over what is paid for without.
+    """
+    return hot.mtbf_s * math.log(paid_a_day(hot) / paid_a_day(waiting))
 
 
 def _with_setup(at: Situation) -> float:

@@ -10,7 +10,7 @@ from .costs import COLD_SPARE_HOURS, REPLACEMENT_HOURS, Costs, costs_of
 from .derived import Figures, straggler_loss
 from .out_of_use import nodes_out
 from .policy_terms import Terms
-from .projection import Situation, Spare
+from .projection import Situation, Spare, spares_needed
 from .reliability import failures_seen, node_days
 from .statistics import Bounds, median_interval, projected_rate
 from .verdict import Interval
@@ -53,6 +53,17 @@ class Rental(Struct, frozen=True, kw_only=True):
         """Nodes that train."""
         return len({subject.partition("/")[0] for subject in self.subjects})
 
+    @property
+    def spare(self) -> Spare:
+        """How a failed node is made up for: as stated, else by one that is brought in and was not paid for before."""
+        return self.costs.spare or "cold"
+
+    def spare_nodes(self, spare: Spare, failures_per_node_day: float) -> int:
+        """The spares that are paid for: hot ones stand ready, one at least, and enough while a node is replaced."""
+        if spare != "hot":
+            return 0
+        return max(1, spares_needed(self.nodes, failures_per_node_day, self.waits["none"].seconds / 3600))
+
     def situation(self, spare: Spare, *, end: str = "value", save_s: float | None = None) -> Situation:
         """The projection's inputs: as they are, or with speed and failure rate at their `low` or `high` end, which is
         the bad or the good one. Raises ValueError where no save was measured."""
@@ -64,6 +75,7 @@ class Rental(Struct, frozen=True, kw_only=True):
             nodes=self.nodes,
             accelerators=float(len(self.subjects)),
             paid_accelerators=float(self.paid_accelerators),
+            spare_nodes=self.spare_nodes(spare, rate),
             save_s=save,
             recovery_s=self.recovery.seconds,
             wait_s=self.waits[spare].seconds,
@@ -83,14 +95,14 @@ class Rental(Struct, frozen=True, kw_only=True):
         """A line for each figure that cannot be had, with what it needs."""
         lines = []
         if not self.subjects:
-            return ("MFU, goodput and money per useful PFLOP-day: a node that can be used; all would be taken out",)
-        if self.mfu is None:
+            lines.append("MFU, goodput and money per useful PFLOP-day: a node that can be used; all would be taken out")
+        elif self.mfu is None:
             lines.append("MFU: a burn-in on every accelerator, and a reference for its kind")
         if not self.save_s:
             lines.append("Goodput: a measured checkpoint save")
         if self.price is None:
             lines.append(f"Money per useful PFLOP-day: {self.no_price}")
-        if self.speed is None or self.loss is None:
+        if self.subjects and (self.speed is None or self.loss is None):
             lines.append("Money per useful PFLOP-day: a burn-in on every accelerator")
         return tuple(lines)
 

@@ -70,12 +70,15 @@ class Interval(Struct, frozen=True, kw_only=True):
 
 
 class Replacement(Struct, frozen=True, kw_only=True):
-    """A way to make up for a failed node: how long the job waits for another, who says so, and what it gives."""
+    """A way to make up for a failed node: how long the job waits for another, who says so, how many spare nodes are
+    paid for, and what it gives. `cheapest` of the three pays the least for what gets done."""
 
     spare: Spare
     wait_hours: float
     source: str
     assumed: bool  # whether the figures of the first screen rest on this way
+    spare_nodes: int = 0
+    cheapest: bool = False
     goodput: Interval
     usd_per_pflop_day: Interval | None = None
 
@@ -105,6 +108,7 @@ class Economics(Struct, frozen=True, kw_only=True):
     run_s: Interval | None = None
     run_usd: Interval | None = None
     replacements: tuple[Replacement, ...] = ()
+    hot_spare_pays_from_s: Interval | None = None  # the wait for another node beyond which spares cost less
     spares: Interval | None = None
     checkpoint_interval_s: Interval | None = None
     longest_save_s: Interval | None = None

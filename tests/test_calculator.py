@@ -65,6 +65,7 @@ def fill(page: Page, at: Situation) -> None:
         "save": at.save_s,
         "recovery": at.recovery_s / 60,
         "wait": at.wait_s / 3600,
+        "spares": at.spare_nodes,
         "flops": at.run_flops,
     }
     for name, value in given.items():
@@ -119,6 +120,7 @@ def test_it_opens_with_the_figures_of_the_run(page: Page, judged: tuple[Run, Ver
         {"failures_per_node_day": 0.0065, "save_s": 120.0, "recovery_s": 720.0},
         {"nodes": 2048, "failures_per_node_day": 0.004, "save_s": 120.0},
         {"wait_s": 86_400.0},
+        {"wait_s": 0.0, "spare_nodes": 3},
         {"save_s": 1e9},
         {"save_s": 0.001, "failures_per_node_day": 1000.0},
         {"failures_per_node_day": 1000.0, "nodes": 1_000_000},
@@ -168,16 +170,19 @@ def test_what_it_cannot_use_is_named_and_no_figure_is_shown(
 
 def test_the_way_of_replacement_sets_the_wait_and_works_by_keyboard(page: Page, judged: tuple[Run, Verdict]) -> None:
     fill(page, situation(judged))
-    ready = shown(page).goodput
+    hot, cold, none = judged[1].economics.replacements
+    assert hot.usd_per_pflop_day is not None
+    assert cold.usd_per_pflop_day is not None
+    assert shown(page).usd_per_pflop_day == pytest.approx(cold.usd_per_pflop_day.value, rel=1e-5)
     page.locator("#if-recovery").focus()
     page.keyboard.press("Tab")
     page.keyboard.press("End")
     assert page.locator("#if-wait").input_value() == "24"
-    none = judged[1].economics.replacements[2].goodput.value
-    assert shown(page).goodput == pytest.approx(none, rel=1e-5)
-    assert shown(page).goodput < ready
+    assert shown(page).goodput == pytest.approx(none.goodput.value, rel=1e-5)
     page.keyboard.press("Home")
-    assert shown(page).goodput == pytest.approx(ready)
+    assert page.locator("#if-spares").input_value() == str(hot.spare_nodes) == "1"
+    assert shown(page).goodput == pytest.approx(hot.goodput.value, rel=1e-5)
+    assert shown(page).usd_per_pflop_day == pytest.approx(hot.usd_per_pflop_day.value, rel=1e-5)
 
 
 def test_every_input_has_its_label(page: Page) -> None:

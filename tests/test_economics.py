@@ -72,27 +72,51 @@ def test_goodput_is_dalys_with_the_slowest_save_and_the_projected_rate() -> None
     assert at.save_s == pytest.approx(12, rel=0.05)
     mtbf = job_mtbf_s(4, at.failures_per_node_day)
     assert found.goodput is not None
-    assert found.goodput.value == pytest.approx(goodput(at.save_s, mtbf, at.recovery_s), rel=1e-5)
+    assert found.goodput.value == pytest.approx(goodput(at.save_s, mtbf, at.recovery_s + at.wait_s), rel=1e-5)
     assert found.checkpoint_interval_s is not None
     assert found.checkpoint_interval_s.value == pytest.approx(daly_interval_s(at.save_s, mtbf), rel=1e-5)
     assert found.longest_save_s is not None
     assert found.longest_save_s.value == pytest.approx(0.05**2 * mtbf / 2, rel=1e-5)
     assert "as measured" in found.goodput.basis
-    assert "a hot spare assumed" in found.goodput.basis
+    assert "1 h for another node (a cold spare) assumed" in found.goodput.basis
 
 
 def test_three_ways_to_replace_a_node_are_shown_and_one_is_assumed() -> None:
     ways = {way.spare: way for way in money(nodes=64, accelerators=1).replacements}
     assert [(way.spare, way.wait_hours, way.source, way.assumed) for way in ways.values()] == [
-        ("hot", 0.0, "it stands ready", True),
-        ("cold", 1.0, "assumed", False),
+        ("hot", 0.0, "it stands ready", False),
+        ("cold", 1.0, "assumed", True),
         ("none", 24.0, "assumed", False),
     ]
     shares = [ways[name].goodput.value or 0 for name in ("hot", "cold", "none")]
     assert shares == sorted(shares, reverse=True)
     assert shares[2] < 0.9
-    prices = [(ways[name].usd_per_pflop_day or ways[name].goodput).value or 0 for name in ("hot", "cold", "none")]
-    assert prices == sorted(prices)
+    prices = {name: way.usd_per_pflop_day.value or 0 for name, way in ways.items() if way.usd_per_pflop_day}
+    assert ways["hot"].spare_nodes == 1
+    assert [name for name, way in ways.items() if way.cheapest] == ["cold"]
+    assert prices["cold"] < prices["hot"] < prices["none"]
+
+
+def test_a_hot_spare_is_paid_for_and_pays_from_a_wait_on() -> None:
+    found = money(nodes=16)
+    hot, cold, none = found.replacements
+    assert (hot.spare_nodes, cold.spare_nodes, none.spare_nodes) == (1, 0, 0)
+    usd = [way.usd_per_pflop_day.value or 0 for way in (hot, cold, none) if way.usd_per_pflop_day]
+    goodput = [way.goodput.value or 0 for way in (hot, cold, none)]
+    assert usd[0] / usd[1] == pytest.approx(17 / 16 * goodput[1] / goodput[0], rel=1e-4)
+    assert usd[1] / usd[2] == pytest.approx(goodput[2] / goodput[1], rel=1e-4)
+    pays = found.hot_spare_pays_from_s
+    assert pays is not None
+    for hours, cheapest in (((pays.value or 0) / 3600 * 0.9, "none"), ((pays.value or 0) / 3600 * 1.1, "hot")):
+        costs = f"cold_spare_hours: 2000\nreplacement_hours: {hours}\n"
+        ways = money(nodes=16, costs=costs).replacements
+        assert [way.spare for way in ways if way.cheapest] == [cheapest]
+    stated = money(nodes=16, costs="spare: hot\n")
+    assert situation(stated).spare_nodes == 1
+    assert stated.usd_per_pflop_day == stated.replacements[0].usd_per_pflop_day
+    assert stated.effective_throughput is not None
+    assert "128 of 136 paid accelerators" in stated.effective_throughput.basis
+    assert "with 1 spare node" in (stated.usd_per_pflop_day.basis if stated.usd_per_pflop_day else "")
 
 
 def test_replacement_times_come_from_the_file_of_costs_before_the_contract_before_an_assumption() -> None:
@@ -129,7 +153,7 @@ def test_spares_are_counted_for_as_long_as_a_node_is_away_with_their_rent() -> N
     assert found.spares is not None
     assert found.spares.value == spares_needed(64, at.failures_per_node_day, 72)
     assert (found.spares.low or 0) <= (found.spares.value or 0) <= (found.spares.high or 0)
-    assert "USD a month, if they are rented" in found.spares.basis
+    assert "USD a month for" in found.spares.basis
 
 
 def test_other_costs_raise_the_price_and_are_said() -> None:

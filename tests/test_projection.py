@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 from scipy.stats import binom, poisson
 
 from hwlottery.scoring.goodput import SECONDS_A_DAY
-from hwlottery.scoring.projection import HOURS_A_MONTH, Outlook, Situation, outlook, spares_needed
+from hwlottery.scoring.projection import (
+    HOURS_A_MONTH,
+    Outlook,
+    Situation,
+    hot_spare_pays_from_s,
+    outlook,
+    spares_needed,
+)
 
 LLAMA = Situation(
     nodes=128, accelerators=1024, paid_accelerators=1024, save_s=120, recovery_s=900, wait_s=0,
@@ -35,6 +42,24 @@ def test_what_is_paid_for_and_stands_still_makes_the_rest_dearer() -> None:
     whole, part = outlook(LLAMA), changed(accelerators=1008, nodes=126)
     assert part.effective == pytest.approx(0.4 * part.goodput * 1008 / 1024)
     assert (part.usd_per_pflop_day or 0) > (whole.usd_per_pflop_day or 0)
+
+
+def test_spares_that_stand_ready_are_paid_for() -> None:
+    whole, spared = outlook(LLAMA), changed(spare_nodes=16)
+    assert spared.goodput == whole.goodput
+    assert spared.effective == pytest.approx((whole.effective or 0) * 128 / 144)
+    assert spared.usd_per_pflop_day == pytest.approx((whole.usd_per_pflop_day or 0) * 144 / 128)
+    assert spared.run_usd == pytest.approx((whole.run_usd or 0) * 144 / 128)
+
+
+def test_a_hot_spare_costs_what_the_wait_from_which_it_pays_costs() -> None:
+    hot = msgspec.structs.replace(LLAMA, spare_nodes=4)
+    wait = hot_spare_pays_from_s(hot, LLAMA)
+    assert wait == pytest.approx(86_400 / (128 * 4e-3) * math.log(132 / 128))
+    waits = outlook(msgspec.structs.replace(LLAMA, wait_s=wait))
+    assert waits.usd_per_pflop_day == pytest.approx(outlook(hot).usd_per_pflop_day)
+    free = msgspec.structs.replace(hot, usd_per_gpu_hour=None)
+    assert hot_spare_pays_from_s(free, msgspec.structs.replace(LLAMA, usd_per_gpu_hour=None)) == pytest.approx(wait)
 
 
 def test_other_costs_and_the_hours_before_training_are_spread_over_what_trains() -> None:

@@ -53,6 +53,7 @@ def _figures(money: Economics) -> Table | None:
         _row("Time of the training run", money.run_s, long_time),
         _row("Cost of the training run", money.run_usd, dollars),
         _row("Spare nodes", money.spares, significant),
+        _row("A hot spare pays from a wait of", money.hot_spare_pays_from_s, long_time),
         _row("Best time between two checkpoints", money.checkpoint_interval_s, long_time),
         _row("Longest save for 5 % of overhead", money.longest_save_s, long_time),
     ]
@@ -76,6 +77,7 @@ def _ways(money: Economics) -> Table | None:
     """The three ways to make up for a failed node."""
     columns = (
         Column(title="Way"), Column(title="Wait, h", numeric=True), Column(title="Says who"),
+        Column(title="Spares paid for", numeric=True),
         Column(title="Goodput", numeric=True), Column(title="Interval", numeric=True),
         Column(title="USD/PFLOP-day", numeric=True),
     )  # fmt: skip
@@ -83,12 +85,19 @@ def _ways(money: Economics) -> Table | None:
     for way in money.replacements:
         cells = _row(_WAYS[way.spare], way.goodput, below_all)
         usd = way.usd_per_pflop_day.value if way.usd_per_pflop_day else None
-        name = f"{_WAYS[way.spare]}{' (the one assumed above)' if way.assumed else ''}"
+        told = [word for word, so in (("the one assumed above", way.assumed), ("the cheapest", way.cheapest)) if so]
+        name = _WAYS[way.spare] + (f" ({', '.join(told)})" if told else "")
+        spares = number(way.spare_nodes, str(way.spare_nodes))
         wait = number(way.wait_hours, significant(way.wait_hours))
         if cells is not None:
             paid = number(usd, NOTHING if usd is None else dollars(usd))
-            rows.append((text(name), wait, text(printable(way.source, 80)), *cells[1:3], paid))
-    note = "Every failure is taken to need another node. The rent of spare nodes is not in these prices."
+            rows.append((text(name), wait, text(printable(way.source, 80)), spares, *cells[1:3], paid))
+    note = (
+        "Every failure is taken to need another node. Hot spares are paid for all the time, one at least, and are in "
+        "these prices; a cold spare and a replacement are paid for once they train."
+    )
+    if (pays := money.hot_spare_pays_from_s) is not None and pays.value is not None:
+        note += f" A hot spare is the cheaper way where another node takes longer than {long_time(pays.value)}."
     caption = "Three ways to replace a failed node"
     return Table(caption=caption, columns=columns, rows=tuple(rows), note=note) if rows else None
 

@@ -224,7 +224,7 @@
       const bad = fields.find((each) => !each.validity.valid);
       byId("if-said").textContent = bad ? bad.labels[0].textContent + ": " + bad.validationMessage : "";
       const given = fields.map((each) => (bad || !each.value ? NaN : +each.value));
-      const [price, nodes, rate, save, recovery, wait, flops] = given;
+      const [price, nodes, rate, save, recovery, wait, spares, flops] = given;
       const mtbf = 864e5 / nodes / rate;
       const part = save / mtbf / 2;
       const tau = part < 1 ? Math.sqrt(2 * save * mtbf) * (1 + Math.sqrt(part) / 3 + part / 9) - save : mtbf;
@@ -232,7 +232,7 @@
       const goodput = rate === 0 ? 1 : tau / mtbf / away / Math.expm1((tau + save) / mtbf);
       const keeps = goodput * (1 - at.loss);
       const gpus = nodes * at.gpus;
-      const paid = gpus + at.idle;
+      const paid = gpus + spares * at.gpus + at.idle;
       const useful = ((at.tflops ?? NaN) / 1000) * gpus * keeps;
       const daily = 24 * (price * paid + at.monthly / 730);
       const seconds = flops / useful / 1e15;
@@ -244,6 +244,7 @@
     };
     way.onchange = () => {
       byId("if-wait").value = way.value;
+      byId("if-spares").value = way.selectedOptions[0].dataset.spares;
       reckon();
     };
     desk.oninput = reckon;
