@@ -12,6 +12,7 @@ from .plain_text import natural
 from .svg import BAD, FINE, INK, MUTED, draw, inline
 
 WIDTH = 860
+ROWS_WIDTH = 440  # values stand beside names: what a phone shows without scrolling far
 MOST_ROWS = 24  # beyond that one row a subject is too tall
 
 
@@ -60,7 +61,7 @@ def _rows(values: Sequence[Dot], unit: str, axis: str, lines: Sequence[Line]) ->
                 y=y, x="high:Q", text="shown:N"
             ),
         ]
-    return alt.layer(*layers).properties(width=WIDTH, height=max(44, 30 * len(data)))
+    return alt.layer(*layers).properties(width=ROWS_WIDTH, height=max(44, 30 * len(data)))
 
 
 def _columns(values: Sequence[Dot], unit: str, axis: str, lines: Sequence[Line]) -> Any:
@@ -124,8 +125,10 @@ def _rule(side: str, line: Line, values: Sequence[Dot], lines: Sequence[Line]) -
         text = data.mark_text(color=INK, align="left" if upper else "right", dx=3 if upper else -3, fontSize=11)
         return mark + text.encode(x="value:Q", y=alt.value(-8), text="label:N")
     mark = data.mark_rule(color=INK, strokeDash=[4, 3]).encode(y="value:Q")
-    text = data.mark_text(color=INK, align="left", baseline="bottom" if upper else "top", fontSize=11)
-    return mark + text.encode(x=alt.value(WIDTH + 6), y="value:Q", text="label:N")
+    # At the left, beside the axis: what is seen first where the chart is wider than a phone.
+    baseline, dy = ("bottom", -5) if upper else ("top", 5)
+    text = data.mark_text(color=INK, align="left", baseline=baseline, dx=6, dy=dy, fontSize=11)
+    return mark + text.encode(x=alt.value(0), y="value:Q", text="label:N")
 
 
 def _scale(values: Sequence[Dot], lines: Iterable[Line]) -> Any:

@@ -41,6 +41,7 @@ _CLASS_OF = {
     GREEN: "green",
     PINK: "pink",
 }
+_NARROW = 700.0  # pixels: readable on a phone at a smaller size than wide charts
 _SVG = "{http://www.w3.org/2000/svg}"
 _ELEMENTS = frozenset({"svg", "g", "path", "line", "rect", "text", "tspan", "circle"})
 _ATTRIBUTES = frozenset(
@@ -79,6 +80,8 @@ def clean(markup: str, *, label: str) -> str:
         raise ValueError(f"the chart's SVG cannot be read: {error}") from error
     width, height = (float(source.get(side, "0")) for side in ("width", "height"))
     target = ET.Element(f"{_SVG}svg", {"viewBox": f"0 0 {width:g} {height:g}", "width": f"{width:g}"})
+    if width < _NARROW:
+        target.set("class", "narrow")
     target.attrib |= {"height": f"{height:g}", "role": "img", "aria-label": printable(label, 600)}
     target.extend(_copies(source))
     return ET.tostring(target, encoding="unicode")

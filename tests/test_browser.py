@@ -400,6 +400,21 @@ def test_everything_is_open_on_paper(rental: Path, open_page: Any) -> None:
     assert not page.locator(".filters").is_visible()
 
 
+@pytest.mark.parametrize("name", ["rental", "pairs"])
+def test_on_a_phone_the_labels_of_reference_lines_are_seen_without_scrolling(
+    name: str, open_page: Any, request: pytest.FixtureRequest
+) -> None:
+    page = open_page(request.getfixturevalue(name), viewport={"width": 390, "height": 844}).page
+    labels = page.locator(".chart svg text").filter(has_text=re.compile(r"^(median|usual|slow below|good|demanded) "))
+    assert labels.count() >= 3
+    for label in labels.all():
+        box, within = label.evaluate(
+            "(t) => [t, t.closest('.chart')].map((e) => e.getBoundingClientRect()).map((b) => [b.left, b.right])"
+        )
+        assert within[0] <= box[0], label.text_content()
+        assert box[1] <= within[1], label.text_content()
+
+
 def test_sixteen_nodes_are_under_twenty_sheets_with_what_is_needed_to_sign(tmp_path: Path, open_page: Any) -> None:
     run = read_run(write_run(tmp_path / "run", nodes=16, faults=["slow@n01/gpu3=0.78"]))
     page = open_page(written(tmp_path, render(run, score_run(run)))).page
