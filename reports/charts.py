@@ -1,7 +1,7 @@
 """Dot charts: subjects beside each other. Grey is for what is fine; colour means "look here"."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import altair as alt
 from markupsafe import Markup
@@ -126,8 +126,8 @@ def _rule(side: str, line: Line, values: Sequence[Dot], lines: Sequence[Line]) -
         return mark + text.encode(x="value:Q", y=alt.value(-8), text="label:N")
     mark = data.mark_rule(color=INK, strokeDash=[4, 3]).encode(y="value:Q")
     # At the left, beside the axis: what is seen first where the chart is wider than a phone.
-    baseline, dy = ("bottom", -5) if upper else ("top", 5)
-    text = data.mark_text(color=INK, align="left", baseline=baseline, dx=6, dy=dy, fontSize=11)
+    baseline: Literal["bottom", "top"] = "bottom" if upper else "top"
+    text = data.mark_text(color=INK, align="left", baseline=baseline, dx=6, dy=-5 if upper else 5, fontSize=11)
     return mark + text.encode(x=alt.value(0), y="value:Q", text="label:N")
 
 
