@@ -58,12 +58,12 @@ def _behind(found: Comparison, first: str) -> Iterator[str]:
     runs = {run.letter: run for run in found.runs}
     ranked = [runs[place.letter] for place in found.ranking.places]
     least = standing_of(runs[first])
-    for standing, words in ((1, ", and not decided"), (2, ", and cannot be used as it stands")):
+    for standing, why in ((1, "there is nothing to sign"), (2, "not to be used as delivered")):
         behind = [run for run in ranked if standing_of(run) == standing > least]
         for word in dict.fromkeys(WORDS[run.verdict] for run in behind):
             letters = sorted(run.letter for run in behind if WORDS[run.verdict] == word)
-            stands = "stands" if len(letters) == 1 else "stand"
-            yield f"{joined(letters)} {'is' if len(letters) == 1 else 'are'} {word}{words}: {stands} behind"
+            verbs = ("is", "stands") if len(letters) == 1 else ("are", "stand")
+            yield f"{joined(letters)} {verbs[0]} {word} and {verbs[1]} behind: {why}"
     if least:
         yield "none can be signed"
 

@@ -306,8 +306,8 @@ def test_what_can_be_signed_stands_before_what_was_not_decided_and_that_before_n
     assert [place.letter for place in found.ranking.places] == ["C", "B", "A"]
     assert found.ranking.places[1].reasons[0].startswith("INCONCLUSIVE")
     told = headline(found)
-    assert "B is INCONCLUSIVE, and not decided: stands behind" in told
-    assert "A is NO-GO, and cannot be used as it stands: stands behind" in told
+    assert "B is INCONCLUSIVE and stands behind: there is nothing to sign" in told
+    assert "A is NO-GO and stands behind: not to be used as delivered" in told
     assert "none can be signed" not in told
     assert "none can be signed" in headline(compare([unfit, undecided]))
 
