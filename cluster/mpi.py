@@ -47,6 +47,12 @@ def under_mpi(env: Mapping[str, str]) -> Place | None:
     )
 
 
+def by_mpirun(env: Mapping[str, str]) -> bool:
+    """Whether a launcher of MPI started this. It passes on what is printed, and may give a pseudo-terminal to print to
+    though nobody watches: Open MPI does so."""
+    return any(name in env for name in (_OPEN_MPI[0], _HYDRA[0], "PMIX_RANK"))
+
+
 def incomplete(env: Mapping[str, str]) -> str | None:
     """A variable that says this is one of several processes, where nothing says of how many or on which nodes."""
     if "PMI_RANK" in env and env.get("PMI_SIZE", "") != "1":

@@ -16,10 +16,10 @@ from pebble import ProcessExpired
 
 from ..evidence import AnyReading, Device
 from . import stacks
+from .bounded_log import GrowingLog
 from .orders import Order, Part, PartResult, Prepared, RankResult, RankSpec, Warmth
 from .slots import RankDidNotStart, Slot
 
-_LOG_TAIL = 64 * 1024
 # When one rank of a collective has failed the others can only wait; those that fail with it do so at once.
 _GRACE_S = 0.5
 # What a process was doing when its deadline passed, by the kernel's letter for it.
@@ -59,6 +59,7 @@ class NodeKeeper:
         self._remove_left_behind()
         self._beside: Beside | None = None
         self._ended_early: set[str] = set()
+        self._logs: dict[Path, GrowingLog] = {}
         # Ranks die with the thread that started them: this one lives as long as the worker.
         keeper = ThreadPoolExecutor(max_workers=1, thread_name_prefix="rank-keeper")
         slots = len(config.ranks) if config.device == "cpu" else 1
@@ -151,6 +152,8 @@ class NodeKeeper:
         _without_waiting(remove)
 
     def _order(self, part: Part, place: int, local: int) -> Order:
+        log = self._log(part, part.ranks[place])
+        self._logs[log] = GrowingLog(log)
         store = self.folder / f"store-{part.trial}" if part.collective and part.meeting is None else None
         return Order(
             part=part,
@@ -158,7 +161,7 @@ class NodeKeeper:
             local_rank=local,
             scratch=self.config.scratch,
             mark=self._mark,
-            log=str(self._log(part, part.ranks[place])),
+            log=str(log),
             store=str(store) if store else None,
         )
 
@@ -169,8 +172,11 @@ class NodeKeeper:
         """Until all are done, the deadline passes, or one rank of a collective has failed."""
         until = time.monotonic() + part.deadline_s
         pending = set(futures)
+        logs = [self._logs[self._log(part, part.ranks[place])] for place in part.local]
         while pending and time.monotonic() < until and part.trial not in self._ended_early:
             done, pending = wait(pending, timeout=min(0.25, until - time.monotonic()), return_when=FIRST_COMPLETED)
+            for log in logs:
+                log.watch()
             if part.collective and any(future.exception() for future in done):
                 wait(pending, timeout=_GRACE_S)
                 self._ended_early.add(part.trial)
@@ -208,18 +214,7 @@ class NodeKeeper:
             slot.begin(slot.spec.env)
 
     def _told(self, part: Part, subject: str, **rest: Any) -> RankResult:
-        return RankResult(subject=subject, log=_tail(self._log(part, subject)), **rest)
-
-
-def _tail(log: Path) -> str:
-    try:
-        with log.open("rb") as opened:
-            opened.seek(max(0, log.stat().st_size - _LOG_TAIL))
-            content = opened.read().decode("utf-8", "replace")
-    except OSError:
-        return ""
-    log.unlink(missing_ok=True)
-    return content
+        return RankResult(subject=subject, log=self._logs.pop(self._log(part, subject)).take(), **rest)
 
 
 def _without_waiting(remove: Callable[[], None], within_s: float = 5.0) -> None:

@@ -25,6 +25,7 @@ _MEETING = "cluster/rank_process.py"
 # Gradients are reduced within backward: from the stack it cannot be told whether it computes or waits.
 _UNDECIDED = "torch/autograd/graph.py"
 _TOP = 3
+_LARGEST_DUMP = 1 << 20
 # A note on an exception that was raised inside a collective; it travels with it from the rank to its node.
 IN_COLLECTIVE = "raised inside a collective"
 
@@ -82,6 +83,6 @@ def _after(log: Path, start: int) -> str:
     try:
         with log.open("rb") as opened:
             opened.seek(start)
-            return opened.read().decode("utf-8", "replace")
+            return opened.read(_LARGEST_DUMP).decode("utf-8", "replace")
     except OSError:
         return ""

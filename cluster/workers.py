@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from .bounded_log import BoundedLog, Logs
 from .bundle import Bundle
 from .node_main import Summons
 from .pushing import push, push_words
@@ -38,7 +39,8 @@ class Workers:
         """`open_files`: how many each may have at first and at most, whatever the head has given itself since."""
         self._open_files = open_files
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
-        self._logs: dict[str, Path] = {}
+        self._logs: dict[str, BoundedLog] = {}
+        self._printed = Logs()
 
     def start_local(self, summons: Summons, log: Path) -> None:
         """Start this machine's worker. It is told over stdin what to be, and prints to `log`."""
@@ -62,8 +64,8 @@ class Workers:
         """The last line that a worker, or the ssh that was to start it, printed where it has ended; else nothing."""
         if not self.ended(name):
             return ""
-        lines = self._logs[name].read_text("utf-8", "replace").strip().splitlines()
-        return _with_remedy(lines[-1][:300]) if lines else "its worker ended at once"
+        said = self._printed.last_line(self._logs[name])
+        return _with_remedy(said[:300]) if said else "its worker ended at once"
 
     def end(self) -> None:
         """Wait a few seconds for all to end, as their scheduler has told them to, then kill the rest."""
@@ -73,6 +75,7 @@ class Workers:
                 process.wait(timeout=max(0.0, until - time.monotonic()))
                 continue
             process.kill()  # its ranks die with it
+        self._printed.close()
 
     def _start(
         self,
@@ -82,7 +85,8 @@ class Workers:
         env: Mapping[str, str] | None,
         first: Path | None = None,
     ) -> None:
-        with log.open("ab") as out:
+        kept, out = self._printed.open(log)
+        try:
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
@@ -91,8 +95,10 @@ class Workers:
                 env=env,
                 start_new_session=True,  # a Ctrl-C at the terminal is for the head, which ends the nodes in order
             )
+        finally:
+            os.close(out)
+        self._logs[summons.node.name] = kept
         self._processes[summons.node.name] = process
-        self._logs[summons.node.name] = log
         with contextlib.suppress(ProcessLookupError, PermissionError):
             resource.prlimit(process.pid, resource.RLIMIT_NOFILE, self._open_files)
         push(process, first, msgspec.json.encode(summons))

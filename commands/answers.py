@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-if TYPE_CHECKING:
-    from rich.console import Console
+from .screen import console
 
+if TYPE_CHECKING:
     from ..evidence import Document, Run
     from ..scoring import Policy
     from ..scoring.provider_record import ProviderRecord
@@ -46,6 +46,7 @@ def judge(
     as_json: bool,
     with_report: bool,
     quiet: bool = False,
+    plain: bool = False,
     also: Also = Also(),
     provider_record: Path | None = None,
 ) -> NoReturn:
@@ -61,7 +62,7 @@ def judge(
         verdict = score_run(found, chosen)
         if chosen is None and given == Given():
             write_derived(path / "verdict.json", verdict_json(verdict))
-        shown = console(as_json, quiet=quiet)
+        shown = console(as_json, quiet=quiet, plain=plain)
         show(verdict, found, shown)
         if record is not None:
             shown.print(f"Delivery and support: {delivery_told(found, record)}", markup=False)
@@ -200,18 +201,6 @@ def sign_measured(run: Path, key: Path) -> None:
         sign(run, key)
     except (HwlotteryError, OSError) as error:
         click.echo(f"note: not signed: {error}; later: hwlottery sign {run} --key {key}", err=True)
-
-
-def console(as_json: bool, *, quiet: bool = False) -> "Console":
-    """Where people read: stdout, or stderr where a script reads stdout; nowhere where nobody does."""
-    from rich.console import Console
-
-    class Patient(Console):
-        def on_broken_pipe(self) -> None:
-            """Whoever read has left: rich would exit with 1 here, in the middle of a run."""
-            self.quiet = True
-
-    return Patient(stderr=as_json, highlight=False, quiet=quiet)
 
 
 @contextlib.contextmanager

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .answers import Given, console, one_line_errors, with_given, write
+from .answers import Given, one_line_errors, with_given, write
 from .arguments import FILE, REFERENCES, RUN
+from .screen import console
 
 if TYPE_CHECKING:
     from ..evidence import Run

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import click
 
-from .answers import console, one_line_errors
+from .answers import one_line_errors
 from .arguments import BUNDLE, LISTEN, REMOTE_PYTHON, SSH
+from .screen import console
 
 
 @click.command()

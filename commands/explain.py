@@ -4,8 +4,9 @@ from pathlib import Path
 
 import click
 
-from .answers import console, one_line_errors, own_references
+from .answers import one_line_errors, own_references
 from .arguments import REFERENCES
+from .screen import console
 
 
 @click.command()

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .answers import console, one_line_errors, write_whole
+from .answers import one_line_errors, write_whole
 from .arguments import FILE, RUN, Number
+from .screen import console
 
 if TYPE_CHECKING:
     from ..scoring.history import History, Skipped

@@ -64,7 +64,7 @@ def recheck(
         if out is None:
             return
     also = Also(junit=junit, prometheus=prometheus)
-    judge(out, None, as_json=starting.as_json, with_report=True, quiet=starting.quiet, also=also)
+    judge(out, None, as_json=starting.as_json, with_report=True, quiet=starting.quiet, plain=starting.plain, also=also)
 
 
 def _again(starting: Starting, baseline: Path, told: set[str], wishes: dict[str, Any]) -> Path | None:

@@ -155,6 +155,7 @@ TIERS = ("bare-root", "bare", "vm-root", "vm", "container-root", "container")
 @SIGN
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="The run's seed.")
 @click.option("--dry-run", is_flag=True, help="Say what would run, for how long and for how much money; run nothing.")
+@click.option("--plain", is_flag=True, help="Print lines alone, as into a file: no colours, nothing that moves.")
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict (or plan) as one JSON document on stdout.")
 @click.pass_context
 def run(context: click.Context, /, *, resume: Path | None, join: Path | None, **given: Any) -> None:
@@ -170,7 +171,7 @@ def run(context: click.Context, /, *, resume: Path | None, join: Path | None, **
         out = measured(starting, work, hosts=wishes["hosts"], resumed=resume)
         if out is None:
             return
-    judge(out, None, as_json=starting.as_json, with_report=True)
+    judge(out, None, as_json=starting.as_json, with_report=True, plain=starting.plain)
 
 
 def _work(

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .answers import console, sign_measured
+from .answers import sign_measured
+from .screen import console
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,6 +34,7 @@ class Starting:
     allow_unlike: bool
     bundle: str | None
     key: Path | None
+    plain: bool
     quiet: bool = False
 
 
@@ -85,7 +87,7 @@ def measured(starting: Starting, work: "Work", *, hosts: str | None, resumed: Pa
     from ..runner.command import bundle_for, show_plan
     from ..runner.launched import say_where
 
-    shown = console(starting.as_json, quiet=starting.quiet)
+    shown = console(starting.as_json, quiet=starting.quiet, plain=starting.plain)
     with bundle_for(None if starting.dry_run else starting.bundle, hosts, resumed) as carried:
         reach = _reach(starting, hosts, carried)
         out = work(reach, shown)

@@ -16,6 +16,8 @@ from ..cluster.ssh import Ssh
 _SCRIPT = Path(__file__).with_name("doctor_remote.py")
 _ANSWER_WITHIN_S = 60.0
 _PORT_WITHIN_S = 5.0
+_LONGEST_LINE = 1 << 20  # a few hundred bytes for each other host
+_TEXTS = ("to_head", "address", "scratch", "hwlottery", "torch", "python")
 
 
 class Look:
@@ -36,19 +38,27 @@ class Look:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         if self._process is not None:
-            with contextlib.suppress(OSError), self._in_time(), self._process as process:
-                process.communicate()
+            if self.failed:
+                self._process.kill()
+            with contextlib.suppress(OSError), self._in_time(), self._process:
+                pass  # its stdin is closed, which ends it
 
     def begin(self, ssh: Ssh, head: tuple[str, int], scratch: Path) -> "Look":
         """Start what answers there, and hear what it found."""
         words = ["-c", _SCRIPT.read_text("utf-8"), head[0], str(head[1]), str(scratch)]
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(
-            ssh.command(self.name, words), stdin=pipe, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+            ssh.command(self.name, words),
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            text=True,
+            errors="replace",
+            start_new_session=True,
         )
         with self._in_time():
             with contextlib.suppress(OSError, ValueError):  # it ended, or said what is no answer of ours
-                self.found = self._line()
+                self.found = _of_ours(self._line())
             if not self.found:
                 self.failed = self._last_words() or f"no answer within {_ANSWER_WITHIN_S:.0f} s"
                 return self
@@ -84,7 +94,7 @@ class Look:
     def _line(self) -> Any:
         assert self._process is not None
         assert self._process.stdout is not None
-        return json.loads(self._process.stdout.readline())
+        return json.loads(self._process.stdout.readline(_LONGEST_LINE))
 
     @contextlib.contextmanager
     def _in_time(self) -> Iterator[None]:
@@ -98,8 +108,20 @@ class Look:
 
     def _last_words(self) -> str:
         assert self._process is not None
-        lines = self._process.communicate()[1].strip().splitlines()
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        self._process.stdout.close()  # whoever prints without end ends by that
+        lines = self._process.stderr.read(_LONGEST_LINE).strip().splitlines()
         return lines[-1][:300] if lines else ""
+
+
+def _of_ours(found: Any) -> dict[str, Any]:
+    """What was found, where it is what our own script says. Raises ValueError for anything else."""
+    if not isinstance(found, dict) or not all(isinstance(found.get(name), str) for name in _TEXTS):
+        raise ValueError("no answer of ours")
+    if not isinstance(found.get("port"), int) or not 0 < found["port"] < 1 << 16:
+        raise ValueError("no port")
+    return found
 
 
 def _reached(address: str, port: int) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from ..cluster import Cluster, Doubts, Outcome, Round, Trial, WorkerLost
+from ..cluster.bounded_log import shortened
 from ..cluster.control import ControlPlane, Returned, Sent
 from ..cluster.node_tasks import died_idle_here
 from ..evidence import AnyRecord, Event, Observed, Run, RunHeader, RunWriter, Tier
@@ -183,7 +184,7 @@ class Session:
         on disk before the next one."""
         for subject, text in returned.logs.items():
             with self.writer.log_path(f"{sent.id}-{subject.replace('/', '-')}.log").open("a") as log:
-                log.write(text)
+                log.write(shortened(text))
         self.recorded[sent.id] = returned.outcome
         return result_records(sent.trial, sent.id, returned)
 
