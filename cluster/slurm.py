@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Mapping
 
 from ..evidence import RunError
+from .identity import IDENTITY, IDENTITY_FILE
 from .node_sets import node_set
 from .place import Place, whole
 
@@ -18,10 +19,11 @@ _ASKING_S = 20.0
 
 
 def in_slurm_step(env: Mapping[str, str] = os.environ) -> Place | None:
-    """The task that this process is in a step of several tasks; else None. Raises RunError where Slurm's variables
-    contradict each other."""
+    """The task that this process is in a step of several tasks, or in one that was given the identity of a run, be it
+    of one node; else None: a shell that Slurm started. Raises RunError where Slurm's variables contradict each
+    other."""
     tasks = whole(env, "SLURM_STEP_NUM_TASKS", whole(env, "SLURM_STEP_NUM_NODES", 1))
-    if tasks < 2 or "SLURM_PROCID" not in env:
+    if "SLURM_PROCID" not in env or (tasks < 2 and not {IDENTITY, IDENTITY_FILE} & env.keys()):
         return None
     named = env.get("SLURM_STEP_NODELIST", "")
     nodes = node_set(named, "SLURM_STEP_NODELIST")

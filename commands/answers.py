@@ -69,14 +69,14 @@ def judge(
         if with_report:
             page = write_page(found, verdict, path / "report.html", record)
             shown.print(f"report: {page}", markup=False, soft_wrap=True)
-        _write_also(found, verdict, also)
+        write_also(found, verdict, also)
         if as_json:
             with contextlib.suppress(BrokenPipeError):
                 sys.stdout.write(verdict_json(verdict).decode())
         sys.exit(verdict.exit_code)
 
 
-def _write_also(found: "Run", verdict: "Verdict", also: Also) -> None:
+def write_also(found: "Run", verdict: "Verdict", also: Also) -> None:
     """Write what other programs read, each file whole or not at all."""
     from ..reports import junit, prometheus
 

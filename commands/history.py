@@ -2,7 +2,6 @@
 
 import contextlib
 import sys
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,13 +10,11 @@ import click
 
 from .answers import one_line_errors, write_whole
 from .arguments import FILE, RUN, Number
+from .past import past_runs_in
 from .screen import console
 
 if TYPE_CHECKING:
-    from ..scoring.history import History, Skipped
-    from ..scoring.past_runs import PastRun
-
-MOST_RUNS = 5000
+    from ..scoring.history import History
 
 EXIT_CODES = """\b
 Exit codes: 0 all nodes covered and none keeps failing, 3 a machine that keeps failing is still there,
@@ -90,9 +87,8 @@ def _told(folder: Path, at: datetime, days: float, nodes: str | None) -> "Histor
     from ..scoring.history import history_of
 
     names = node_set(nodes, "--nodes") if nodes is not None else ()
-    skipped: list[Skipped] = []
-    past = [run for place in _places(folder) if (run := _read(place, skipped)) is not None]
-    return history_of(past, at=at, days=days, nodes=names, skipped=tuple(skipped))
+    past, skipped = past_runs_in(folder)
+    return history_of(past, at=at, days=days, nodes=names, skipped=skipped)
 
 
 def _write(told: "History", folder: Path, *, page: Path | None, junit: Path | None, prometheus: Path | None) -> None:
@@ -118,27 +114,3 @@ def _print_json(told: "History") -> None:
     document = {**msgspec.to_builtins(told), "exit_code": told.exit_code}
     with contextlib.suppress(BrokenPipeError):
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n")
-
-
-def _places(folder: Path) -> Iterator[Path]:
-    """The run directories in a folder, in order; links are not followed."""
-    found = sorted(entry for entry in folder.iterdir() if entry.is_dir() and not entry.is_symlink())
-    yield from found[:MOST_RUNS]
-
-
-def _read(place: Path, skipped: "list[Skipped]") -> "PastRun | None":
-    """What history needs of a run; None of what is none, which is named where it looks like one."""
-    from ..evidence import read_run
-    from ..scoring import score_run
-    from ..scoring.history import Skipped
-    from ..scoring.past_runs import past_run
-
-    try:
-        run = read_run(place)
-        found = past_run(run, score_run(run))
-    except Exception as error:  # noqa: BLE001  # one odd directory among many must not hide what the others say
-        skipped.append(Skipped(path=place.name, why=" ".join(str(error).split())[:300] or type(error).__name__))
-        return None
-    if found is None:
-        skipped.append(Skipped(path=place.name, why="never begun, or simulated"))
-    return found

@@ -9,6 +9,7 @@ import click
 
 from .answers import Also, judge, one_line_errors, own_costs, own_references
 from .arguments import EXIT_CODES, FILE
+from .idle import IDLE, OF_IDLE, recheck_idle, refuse_without_idle, with_options
 from .run import run
 from .starting import Starting, leads, measured, new_run, stated, taken_apart
 
@@ -47,9 +48,16 @@ _NOT_OF_A_RECHECK = frozenset(("profile", "policy", "resume", "join", "partners"
     metavar="FILE",
     help="Write the run there too, for node_exporter's textfile collector.",
 )
+@click.option(
+    "--idle",
+    is_flag=True,
+    help="Inside Slurm's cluster, from any machine with its commands: recheck the idle nodes that are due, those "
+    "longest ago first, in a job of its own that starts now or not at all, and may be preempted.",
+)
+@with_options(IDLE)
 @click.pass_context
 def recheck(
-    context: click.Context, /, *, baseline: Path, junit: Path | None, prometheus: Path | None, **given: Any
+    context: click.Context, /, *, baseline: Path, junit: Path | None, prometheus: Path | None, idle: bool, **given: Any
 ) -> None:  # fmt: skip
     """Measure again what an earlier run measured, and tell what has become worse from noise.
 
@@ -57,6 +65,10 @@ def recheck(
     matched by their hardware, not by their names; changed software, settings or hardware are named beside what fell.
     """
     with one_line_errors():
+        wanted = {name: given.pop(name) for name in OF_IDLE}
+        if idle:
+            recheck_idle(context, baseline, wanted)
+        refuse_without_idle(stated(context))
         starting, wishes = taken_apart(given)
         if not leads(starting, wishes["hosts"]):
             return

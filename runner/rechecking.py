@@ -41,7 +41,7 @@ def as_before(baseline: RunHeader, wishes: Mapping[str, Any], stated: set[str]) 
     if baseline.launcher.name == SSH and "hosts" not in stated and place_of() is None:
         chosen["hosts"] = ",".join(node.node for node in baseline.promised)
     if baseline.launcher.name != LOCAL and "gpus_per_node" not in stated:
-        chosen["gpus_per_node"] = _accelerators(baseline)
+        chosen["gpus_per_node"] = accelerators_of(baseline)
     chosen["out"] = chosen["out"] or Path("runs") / f"recheck-{now():%Y%m%d-%H%M%S}"
     return chosen
 
@@ -61,7 +61,7 @@ def _settings(header: RunHeader) -> dict[str, Any]:
     }
 
 
-def _accelerators(header: RunHeader) -> int | None:
+def accelerators_of(header: RunHeader) -> int | None:
     """How many each node had; None where they differ."""
     each = {(node.device, len(node.ranks)) for node in header.promised}
     if len(each) != 1:

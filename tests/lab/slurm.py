@@ -65,13 +65,20 @@ def _configuration(hosts: dict[str, Host], head: str, place: Path) -> str:
         "SelectType": "select/cons_tres",
         "SlurmdParameters": "config_overrides",
         "MpiDefault": "none",
+        "PreemptType": "preempt/partition_prio",
+        "PreemptMode": "CANCEL",
     }
     nodes = [
         f"NodeName={host.name} NodeHostname={host.name} NodeAddr={host.address} Port=16818 CPUs=2 RealMemory=2000"
         for host in hosts.values()
     ]
     lines = [f"{name}={value}" for name, value in settings.items()]
-    return "\n".join([*lines, *nodes, "PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP", ""])
+    # Whoever asks urgent for nodes takes them from jobs of main.
+    partitions = [
+        "PartitionName=main Nodes=ALL Default=YES PriorityTier=1 MaxTime=INFINITE State=UP",
+        "PartitionName=urgent Nodes=ALL PriorityTier=2 MaxTime=INFINITE State=UP Hidden=YES",
+    ]
+    return "\n".join([*lines, *nodes, *partitions, ""])
 
 
 def _munged(place: Path) -> "subprocess.Popen[bytes]":
