@@ -27,6 +27,9 @@ from .node_tasks import install
 
 SILENT_FOR_S = 30.0
 _ASK_EVERY_S = 5.0
+# Slurm and others that end a job signal all its processes at once. A node that ended before its head was stopped would
+# be lost, in the record, and blamed for it: it gives the head this long, which ends it as soon as it stops itself.
+_HEAD_FIRST_S = 6.0
 
 
 class Summons(Struct, frozen=True, kw_only=True):
@@ -138,7 +141,7 @@ def main() -> None:
     keeper = NodeKeeper(summons.node, address=host, interface=interface_of(host) or "lo")
     install(keeper)
     keeper.watch_with(_beside(summons.node.beside))
-    signal.signal(signal.SIGTERM, lambda *_: end(keeper))
+    signal.signal(signal.SIGTERM, lambda *_: threading.Timer(_HEAD_FIRST_S, end, (keeper,)).start())
     try:
         asyncio.run(serve(summons, keeper, host))
     finally:

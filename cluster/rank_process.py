@@ -37,6 +37,7 @@ def warm(spec: RankSpec, log: str) -> Warmth:
     """Make this process the rank: environment, cores, torch, device. Raises what importing torch raises."""
     global _spec, _cpus, _gloo_interface  # noqa: PLW0603  # a process is one rank for its whole life
     die_with_parent()
+    leave_stopping_to_the_node()
     print_to(Path(log))
     stacks.answer_in_log()
     os.environ.update(spec.env)
@@ -130,6 +131,12 @@ def die_with_parent() -> None:
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it ended just before
         os._exit(1)
+
+
+def leave_stopping_to_the_node() -> None:
+    """Ignore what asks a whole job to stop: a rank that ended so would be told as one that died. Its node ends it."""
+    for signum in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(signum, signal.SIG_IGN)
 
 
 def print_to(file: Path) -> None:

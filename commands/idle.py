@@ -130,12 +130,13 @@ def _job(context: click.Context, before: "Run", given: Mapping[str, Any], shown:
     """The job to start. Exits where there is none to start."""
     from ..runner.idle import Wanted, idle_in, split
     from ..runner.rechecking import accelerators_of
-    from ..scoring.due import due_first
+    from ..scoring.due import due, due_first
 
     folder = given["history"] or before.path.resolve().parent
     cluster, idle = _covered(before, folder, given["older_than"]), idle_in(given["partition"])
-    nodes = due_first(cluster, idle, given["at_most"])
-    _tell(cluster, idle, nodes, given["older_than"], shown)
+    pairs = _measures_pairs(context, before)
+    nodes = due_first(cluster, idle, given["at_most"], pairs=pairs)
+    _tell(cluster, idle, nodes, [one.node for one in due(cluster, pairs=pairs)], shown)
     gpus = context.params["gpus_per_node"]
     wanted = Wanted(
         nodes=nodes,
@@ -166,17 +167,24 @@ def _covered(before: "Run", folder: Path, days: float) -> "ClusterHistory":
     return next(one for one in history.clusters if one.cluster == own.cluster)
 
 
+def _measures_pairs(context: click.Context, before: "Run") -> bool:
+    """Whether this recheck will measure nodes with partners, by its profile and --only."""
+    from ..runner.rechecking import profile_of
+
+    header = before.header
+    profile, only = profile_of(context.params["profile"], header), context.params["only"] or header.only
+    return profile.settings("pairs", header.device) is not None and (not only or "pairs" in only)
+
+
 def _tell(
-    cluster: "ClusterHistory", idle: Sequence[str], nodes: Sequence[str], days: float, shown: "Console"
-) -> None:  # fmt: skip
+    cluster: "ClusterHistory", idle: Sequence[str], nodes: Sequence[str], late: Sequence[str], shown: "Console"
+) -> None:
     """Who is due, and who of them is idle. Exits where nobody is, and where nobody of them can be had."""
     from ..scoring.words import several
 
-    due = [one.node for one in cluster.uncovered]
-    of = f"{len(due)} of {len(cluster.coverage)} nodes are due, not measured within {days:g} days or without a partner"
-    if not due:
-        told = f"No node is due: all were measured within {days:g} days, with partners. Nothing was started."
-        shown.print(told, markup=False, soft_wrap=True)
+    of = f"{len(late)} of {len(cluster.coverage)} nodes are due"
+    if not late:
+        shown.print("No node is due: nothing was started.", markup=False)
         sys.exit(0)
     if not nodes:
         here = several(sorted(set(idle) & {one.node for one in cluster.coverage}), 6) or "none of the baseline's nodes"

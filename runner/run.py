@@ -36,6 +36,7 @@ from .kept import left_by
 from .preview import Preview, preview
 from .promise import cluster_now, cluster_of, refuse_odd_names_of
 from .session import MakeDoubts, Session, Show
+from .stopping import Terminated, signals_raise
 
 
 class RunStopped(HwlotteryError):
@@ -54,17 +55,6 @@ class RunCutShort(HwlotteryError):
     """The surroundings ended the run: a full disk, say."""
 
     exit_code = 6
-
-
-_STOPPING = (signal.SIGTERM, signal.SIGHUP)
-
-
-class Terminated(BaseException):
-    """SIGTERM or SIGHUP arrived. A BaseException, as KeyboardInterrupt is: nothing but the session may swallow it."""
-
-    def __init__(self, signum: int) -> None:
-        self.signum = signum
-        super().__init__(signal.Signals(signum).name)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -238,7 +228,7 @@ def _finish_or_say(session: "Session") -> None:
     """Drive a session to its end. However it ends, the directory is left valid."""
     path = session.writer.path
     try:
-        with _signals_raise():
+        with signals_raise():
             session.drive()
         session.writer.finish()
     except (KeyboardInterrupt, Terminated) as stop:
@@ -255,18 +245,3 @@ def _finish_or_say(session: "Session") -> None:
         ) from None
     finally:
         session.writer.close()
-
-
-@contextlib.contextmanager
-def _signals_raise() -> Iterator[None]:
-    def terminate(signum: int, _: object) -> None:
-        raise Terminated(signum)
-
-    # nohup and the like have SIGHUP ignored already: it stays so
-    ours = [signum for signum in _STOPPING if signal.getsignal(signum) is not signal.SIG_IGN]
-    before = {signum: signal.signal(signum, terminate) for signum in ours}
-    try:
-        yield
-    finally:
-        for signum, handler in before.items():
-            signal.signal(signum, handler)

@@ -64,6 +64,37 @@ def test_one_that_lacks_a_partner_alone_waits_for_one() -> None:
     assert due_first(cluster, ["a", "b"]) == ("a", "b")
 
 
+def test_where_no_pairs_are_measured_nobody_waits_for_a_partner_and_nobody_is_due_for_ever() -> None:
+    (cluster,) = judged(past(1, seen("a"), seen("b")), past(9, seen("c"), run_id="r")).clusters
+    assert due_first(cluster, ["a", "b", "c"], pairs=False) == ("c",)
+    assert due_first(cluster, ["a", "b"], pairs=False) == ()
+
+
+SWALLOWED = """
+import os, signal, time
+from hwlottery.runner.stopping import Terminated, signals_raise
+class Odd:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.01)
+try:
+    with signals_raise():
+        Odd()
+        print("went on", flush=True)
+        time.sleep(30)
+except Terminated:
+    print("stopped")
+time.sleep(0.5)
+print(signal.getsignal(signal.SIGTERM) is signal.SIG_DFL)
+"""
+
+
+def test_a_signal_that_is_swallowed_on_its_way_comes_again() -> None:
+    """What is raised in a destructor or in a callback of the garbage collector is printed, and goes nowhere."""
+    result = subprocess.run([sys.executable, "-c", SWALLOWED], capture_output=True, text=True, timeout=20, check=False)
+    assert result.stdout.split("\n")[:3] == ["went on", "stopped", "True"], result.stderr
+
+
 @given(
     st.dictionaries(st.sampled_from("abcdef"), st.none() | st.floats(0.1, 30), min_size=1),
     st.sets(st.sampled_from("abcdefgh")),
@@ -295,7 +326,10 @@ class TestInTheLab:
             "the run did not finish",
             "no checksums: the run did not finish",
         }
-        assert score_run(run).verdict == "INCONCLUSIVE"
+        verdict = score_run(run)
+        assert verdict.verdict == "INCONCLUSIVE"
+        assert [one for one in verdict.findings if one.result == "fail"] == [], "who was stopped is not blamed"
+        assert not [event for event in run.events if event.kind in ("node_lost", "worker_lost")]
         assert any(fact.key == "hardware.identity" for fact in run.facts)
         assert hwlottery("verify", out, env=slurm).returncode == 6
 
