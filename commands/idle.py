@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from .answers import Also, console, write_also
-from .arguments import RUN, number
+from .arguments import RUN, Number
 from .starting import stated
 
 if TYPE_CHECKING:
@@ -24,8 +24,7 @@ IDLE = (
     click.option("--partition", default=None, metavar="NAME", help="With --idle: of this partition. [default: of all]"),
     click.option(
         "--older-than",
-        type=click.FloatRange(min=0, max=36_500),
-        callback=number,
+        type=Number(min=0, max=36_500),
         default=5.0,
         show_default=True,
         metavar="DAYS",
