@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from .answers import Also, console, write_also
+from .answers import Also, write_also
 from .arguments import RUN, Number
+from .screen import console
 from .starting import stated
 
 if TYPE_CHECKING:
