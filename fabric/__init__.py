@@ -4,9 +4,11 @@ Probes need it to choose what to measure again, scoring to judge. It stands belo
 for a retest is the rule that blames, and neither learns anything of the other.
 """
 
-from .blame import Blame, Culprit, Undecided, blame
+from .blame import blame
 from .capability import Capability
+from .crowds import Crowd
 from .domains import LevelName, domains_of, level_of
+from .judgement import Blame, Culprit, Undecided
 from .levels import Level, Levels, Observation, Pair, Thresholds, levels_of, pair_of
 from .rails import blame_of_rails, node_and_rail, places_of, rail_subject
 from .repeats import controls, retests_of_parts, wanted_retests
@@ -16,6 +18,7 @@ __all__ = [
     "FEWEST_STALLS",
     "Blame",
     "Capability",
+    "Crowd",
     "Culprit",
     "Level",
     "LevelName",

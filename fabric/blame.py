@@ -12,74 +12,24 @@ one bad node of four in half of the cases and two of four never.)
 
 import math
 import statistics
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass
 
 from .capability import Capability, capability, upper_share
+from .crowds import Crowd, crowd_of
 from .explanations import explain
+from .judgement import Blame, Culprit, Undecided
 from .levels import Levels, Pair, pair_of
 from .unsteady import unsteady_pairs
 
 MOST_SETTLING = 2  # pairs named that would settle an undecided set, for each of its nodes
 _LEAST_RETESTS = 2  # of a pair, before anybody is blamed for it
-_SPLIT = 0.25  # more slow links than this share of pairs is no set of single faults
+_MANY = 0.25  # more slow links than this share of pairs is no set of single faults
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Culprit:
-    """A slow node (`node`) or link (`pair`); one of the two is None.
-
-    `share` of what is to be expected there, and its 95% interval. `evidence`: the pairs that show it. `confirmed`:
-    seen again in retests, by the smallest effect that matters and by enough sigmas; before that it is a suspect.
-    """
-
-    node: str | None = None
-    pair: Pair | None = None
-    share: float
-    low: float
-    high: float
-    evidence: tuple[Pair, ...]
-    confirmed: bool
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Undecided:
-    """One of these is slow, and nothing measured tells which. `settle`: pairs to measure that would.
-
-    `share` is that of the best pair among theirs, `shown_by`; `confirmed` as for a culprit.
-    """
-
-    nodes: tuple[str, ...]
-    links: tuple[Pair, ...]
-    share: float
-    shown_by: Pair
-    settle: tuple[Pair, ...]
-    confirmed: bool
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Blame:
-    """The whole judgement. `capabilities`: of nodes that met a partner which does not hide them.
-
-    `unsteady`: pairs that were slow in the tournament and are not alone. `hidden`: nodes that met slow partners only,
-    of which nothing can be said. `split`: so many links are slow that the fabric has two levels: a structure, not
-    single faults; `links` is then empty. `relative`: pairs were compared with each other alone, so that a fault of
-    all of them does not show.
-    """
-
-    levels: Levels
-    nodes: tuple[Culprit, ...] = ()
-    links: tuple[Culprit, ...] = ()
-    undecided: tuple[Undecided, ...] = ()
-    capabilities: Mapping[str, Capability] = field(default_factory=dict)
-    unsteady: tuple[Pair, ...] = ()
-    hidden: tuple[str, ...] = ()
-    split: tuple[Pair, ...] = ()
-
-
-def blame(levels: Levels) -> Blame:
-    """Apply the min-model to levels."""
-    return _Case(levels).judge()
+def blame(levels: Levels, *, crowds: bool = True) -> Blame:
+    """Apply the min-model to levels. Without `crowds` each slow link stands for itself, however many there are."""
+    return _Case(levels, crowds=crowds).judge()
 
 
 @dataclass(kw_only=True, slots=True)
@@ -91,8 +41,9 @@ class _Shown:
 
 
 class _Case:
-    def __init__(self, levels: Levels) -> None:
+    def __init__(self, levels: Levels, *, crowds: bool) -> None:
         self.levels = levels
+        self.crowds = crowds
         self.least = 1 - levels.thresholds.effect
         self.partners: dict[str, list[str]] = {}
         for one, other in levels.of:
@@ -105,19 +56,17 @@ class _Case:
     def judge(self) -> Blame:
         self._find_slow_nodes()
         undecided, hidden = self._explain_the_rest()
-        links = [self._link(pair) for pair in self._slow_pairs_of_known_nodes()]
-        between = sum(one in self.proven and other in self.proven for one, other in self.levels.of)
-        split = len(links) > max(_SPLIT * between, len(self.partners) / 2)
-        found = {culprit.pair for culprit in links if culprit.pair}
+        links = {pair: self._link(pair) for pair in self._slow_pairs_of_known_nodes()}
+        crowd = self._crowd(links)
         return Blame(
             levels=self.levels,
             nodes=tuple(self._node(node, shown) for node, shown in sorted(self.slow.items())),
-            links=() if split else tuple(links),
+            links=tuple(links[pair] for pair in crowd.single),
             undecided=tuple(undecided),
-            capabilities=dict(self._capabilities(found)),
+            capabilities=dict(self._capabilities(links.keys())),
             unsteady=tuple(unsteady_pairs(self.levels, self.least)),
             hidden=tuple(hidden),
-            split=tuple(culprit.pair for culprit in links if culprit.pair) if split else (),
+            crowd=crowd,
         )
 
     def share(self, one: str, other: str) -> float:
@@ -142,7 +91,14 @@ class _Case:
             faster = self._faster_partners(node)
             if len(faster) >= 2:
                 pairs = [pair_of(node, partner) for partner in faster]
+                pairs += self._better(node, upper_share(self.levels, pairs))
                 yield node, _Shown(share=upper_share(self.levels, pairs), pairs=pairs)
+
+    def _better(self, node: str, share: float) -> list[Pair]:
+        """The node's best pair where that is clearly above what its pairs with faster partners show: a node is as fast
+        as its best pair, so that one has to be measured again first."""
+        best = max((pair_of(node, partner) for partner in self.partners[node]), key=lambda p: self.levels.of[p].share)
+        return [best] if share < self.least * self.levels.of[best].share else []
 
     def _unknown(self) -> list[str]:
         return sorted(self.partners.keys() - self.proven - self.slow.keys())
@@ -154,12 +110,31 @@ class _Case:
 
     def _slow_pairs_of_known_nodes(self) -> Iterator[Pair]:
         yield from self.certain_links
-        for pair, level in self.levels.of.items():
-            ends = [self._known(node) for node in pair]
-            if pair not in self.certain_links and all(can is not None for can in ends):
-                least = min(can for can in ends if can is not None)
-                if level.share < self.least * least:
-                    yield pair
+        for pair, expected in self._expected():
+            if pair not in self.certain_links and self.levels.of[pair].share < self.least * expected:
+                yield pair
+
+    def _expected(self) -> Iterator[tuple[Pair, float]]:
+        """What each pair of two nodes of which it is known what they can do should reach."""
+        for pair in self.levels.of:
+            ends = [able for node in pair if (able := self._known(node)) is not None]
+            if len(ends) == len(pair):
+                yield pair, min(ends)
+
+    def _crowd(self, links: Mapping[Pair, Culprit]) -> Crowd:
+        """Slow links one by one, or what a sample of so many tells; pairs that were slow at first and are not alone
+        speak too."""
+        of = self.levels.of
+        if not self.crowds:
+            return Crowd(single=tuple(links))
+        well = [
+            pair
+            for pair, expected in self._expected()
+            if of[pair].retests and of[pair].share >= self.least * expected > (of[pair].first or math.inf)
+        ]
+        between = sum(one in self.proven and other in self.proven for one, other in of)
+        confirmed = {pair for pair, culprit in links.items() if culprit.confirmed}
+        return crowd_of(self.levels, tuple(links), confirmed, well, max(_MANY * between, len(self.partners) / 2))
 
     def _link(self, pair: Pair) -> Culprit:
         level, error = self.levels.of[pair], self.levels.error(pair)
@@ -172,11 +147,13 @@ class _Case:
         )  # fmt: skip
 
     def _node(self, node: str, shown: _Shown) -> Culprit:
-        """Confirmed by retests, two or more, with each of two partners that do better with others."""
+        """Confirmed by retests, two or more, with each of two partners that do better with others, and of no pair that
+        looks better than they show."""
         again = [pair for pair in shown.pairs if self.levels.of[pair].retests >= _LEAST_RETESTS]
         share = statistics.fmean(self.levels.of[pair].share for pair in again or shown.pairs)
         error = math.hypot(*(self.levels.error(pair) for pair in again)) / max(1, len(again))
-        confirmed = len(again) >= 2 and self._clear(share, 1.0, error)
+        unseen = [pair for pair in shown.pairs if pair not in again and share < self.least * self.levels.of[pair].share]
+        confirmed = len(again) >= 2 and not unseen and self._clear(share, 1.0, error)
         able = capability(self.levels, shown.pairs)
         return Culprit(
             node=node, share=able.share, low=able.low, high=able.high, evidence=tuple(shown.pairs), confirmed=confirmed
@@ -241,7 +218,7 @@ class _Case:
         unmet = sorted(self.proven - set(self.partners[node]) - {node})
         return [pair_of(node, partner) for partner in unmet[:MOST_SETTLING]]
 
-    def _capabilities(self, slow_links: set[Pair]) -> Iterator[tuple[str, Capability]]:
+    def _capabilities(self, slow_links: Set[Pair]) -> Iterator[tuple[str, Capability]]:
         """Of each node, from its pairs with proven partners over links that are not slow."""
         for node, partners in sorted(self.partners.items()):
             pairs = [pair_of(node, partner) for partner in partners if partner in self.proven]

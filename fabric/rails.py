@@ -8,7 +8,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from .blame import Blame, blame
+from .blame import blame
+from .judgement import Blame
 from .levels import Levels, Pair, pair_of
 
 _PLACE = re.compile(r"(.+)/rail(\d{1,3})")
@@ -34,11 +35,12 @@ def rail_subject(places: Pair) -> str:
 
 
 def blame_of_rails(levels: Levels) -> Mapping[int, Blame]:
-    """Who is to blame on each rail, by the ceiling and the noise of all of them."""
+    """Who is to blame on each rail, by the ceiling and the noise of all of them. In a ring each slow link stands for
+    itself, however many there are: two a node show no levels of a fabric."""
     rails: dict[int, list[Pair]] = {}
     for places in levels.of:
         rails.setdefault(node_and_rail(places[0])[1], []).append(places)
     return {
-        rail: blame(replace(levels, of={places: levels.of[places] for places in found}))
+        rail: blame(replace(levels, of={places: levels.of[places] for places in found}), crowds=False)
         for rail, found in sorted(rails.items())
     }

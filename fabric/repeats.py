@@ -1,14 +1,16 @@
 """Which pairs to measure again, alone, before anybody is blamed.
 
 A suspect node meets two partners that do well with others; a suspect link is measured again, and so is each of its
-ends with the best other partner; an undecided set is measured with what would settle it. A few good pairs are measured
+ends with the best other partner; of too many slow links a sample is; an undecided set is measured with what would
+settle it. A few good pairs are measured
 alone too, always: what a pair does alone has to be known to judge a retest by it, and how it repeats itself to say how
 sure any figure is.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from .blame import Blame, Culprit, Undecided
+from .crowds import sample_of
+from .judgement import Blame, Culprit, Undecided
 from .levels import Levels, Pair
 
 REPEATS = 3  # retests of a pair at most: two where they are clear
@@ -57,12 +59,17 @@ def _of_suspects(found: Blame, tried: Mapping[Pair, int]) -> Iterator[Pair]:
             yield from _of_link(found, culprit, tried)
     for undecided in found.undecided:
         yield from _of_undecided(undecided)
+    given_up = {pair for pair, times in tried.items() if times >= REPEATS}
+    yield from sample_of(found.levels, found.crowd, {pair for pair, times in tried.items() if times}, given_up)
 
 
 def _of_node(found: Blame, culprit: Culprit, tried: Mapping[Pair, int]) -> list[Pair]:
-    """Its two best pairs with better partners, which would clear it first; those that were begun with are kept."""
-    ordered = sorted(culprit.evidence, key=lambda pair: (not tried.get(pair), -found.levels.of[pair].share, pair))
-    return ordered[:_PARTNERS]
+    """Its two best pairs with better partners, which would clear it first; those that were begun with are kept, and
+    what is best now is added."""
+    of = found.levels.of
+    ordered = sorted(culprit.evidence, key=lambda pair: (not tried.get(pair), -of[pair].share, pair))
+    best = max(culprit.evidence, key=lambda pair: of[pair].share)
+    return list(dict.fromkeys([*ordered[:_PARTNERS], best]))
 
 
 def _of_link(found: Blame, culprit: Culprit, tried: Mapping[Pair, int]) -> Iterator[Pair]:

@@ -78,8 +78,9 @@ class PairsSeen:
         return next((each for each in self.blame.undecided if pair in each.links or set(pair) & set(each.nodes)), None)
 
     def stands_out(self, pair: Pair) -> bool:
-        """Whether a pair is slower than it should be, or was at first."""
-        return self.level(pair).share < self.least or pair in self.blame.unsteady
+        """Whether a pair is slower than it should be, or was at first. One that only others slowed does not."""
+        slow = self.level(pair).share < self.least and pair not in self.blame.crowd.contended
+        return slow or pair in self.blame.unsteady
 
     def blamed(self, pair: Pair) -> tuple[str, str]:
         """Who is to blame for a pair, and what to do or measure next."""
@@ -96,6 +97,10 @@ class PairsSeen:
             return "nobody when alone: it is slow only beside others", "See what shares its path, then run again."
         if pair in self.blame.split:
             return "a slower level of the fabric", "Compare with the cabling: leaves, or an oversubscribed level."
+        if pair in self.blame.crowd.contended:
+            return "nobody: slow beside others, and such pairs are well alone", ""
+        if pair in self.blame.crowd.unsampled:
+            return "not known: too few of so many were measured alone", "Run again with room for retests."
         if set(pair) & set(self.blame.hidden):
             return "not known: a node of it met slow partners only", "Measure it with a node that is good."
         return "nobody: less than noise and retests allow to say", ""
@@ -112,6 +117,8 @@ class PairsSeen:
             return f"Slow between nodes, and not told apart: {self.one_of(self.blame.undecided[0])}."
         if self.blame.unsteady:
             return f"Slow beside others only: {listed(map(self.name, self.blame.unsteady), 3)}."
+        if self.blame.crowd.unsampled:
+            return "Too few slow pairs were measured alone to tell levels of the fabric from contention."
         return "Pairs show two levels of the fabric." if self.blame.split else "No node and no link stands out."
 
     def one_of(self, doubt: Undecided) -> str:

@@ -38,7 +38,7 @@ _HOW_BESIDE_BASELINE = {
 
 
 def with_advice(finding: Finding, check: Check) -> Finding:
-    """The finding with its action and, where it failed or warns, the sentence to send."""
+    """The finding with its action and, where it failed or warns, the sentence to send: its own, or the check's."""
     if finding.result == "pass":
         return finding
     if finding.result == "not_measured":
@@ -50,7 +50,7 @@ def with_advice(finding: Finding, check: Check) -> Finding:
 def _statement(finding: Finding, check: Check) -> str:
     if finding.detail.startswith(INTERMITTENT):
         return f"{finding.subject} comes and goes in {check.check}: {finding.detail.removeprefix(INTERMITTENT)}."
-    return filled(check.statement, finding) or _plainly(finding)
+    return finding.statement or filled(check.statement, finding) or _plainly(finding)
 
 
 def _how_to_measure(finding: Finding, check: Check) -> str:

@@ -10,6 +10,7 @@ from .derived import Figures
 from .findings import INTERMITTENT, badness, new_finding
 from .happenings import Happenings
 from .joined import members
+from .pair_crowds import contention, of_crowd
 from .pairs import BUSBW, PairFigures, nvlink_domains, pair_figures, pair_levels
 from .policy_model import Check, RuleName
 from .rules import RULES
@@ -53,7 +54,10 @@ def _of_all_links(target: Target, cases: list["_Case"]) -> Iterator[Finding]:
     able = [case for case in cases if len(case.members) > 1] or cases[:1]
     found = [finding for case in able for finding in case.of_links(target)]
     pairs = sum(len(case.blame.levels.of) for case in able if case.blame)
-    yield from found or [able[-1].no_slow_link(target, pairs)]
+    but = "".join(contention(case.blame) for case in able)
+    if but or not found:
+        found.append(able[-1].no_slow_link(target, pairs, but, more=bool(found)))
+    yield from found
 
 
 class _Case:
@@ -158,19 +162,21 @@ class _Case:
     # --- links -----------------------------------------------------------------------------------------------
 
     def of_links(self, target: Target) -> Iterator[Finding]:
-        """Each link at fault, and fabrics of two levels."""
+        """Each link at fault, and what so many slow ones say of the cluster."""
         if self.blame is None:
             yield self._not_measured(target, "not_returned", "no pair of nodes has a value")
             return
         found = [self._link(target, culprit) for culprit in self.blame.links]
         found += [self._unsteady(target, pair) for pair in self.blame.unsteady]
-        if self.blame.split:
-            found.append(self._split(target))
-        yield from found
+        blank = self._blank(target, "warn" if self.blame.split else "not_measured")
+        crowd = of_crowd(blank, self.pairs, self.blame, MOST_TRIALS)
+        yield from [*found, crowd] if crowd else found
 
-    def no_slow_link(self, target: Target, pairs: int) -> Finding:
-        """What is said of the cluster where no link of so many pairs is at fault."""
-        return self._told(target, "pass", 1.0, (), detail=f"none of {counted(pairs, 'pair')} has a slow link")
+    def no_slow_link(self, target: Target, pairs: int, but: str, *, more: bool) -> Finding:
+        """What is said of the cluster where no link of so many pairs is at fault, or no `more` than those named."""
+        least = "no other of" if more else "none of"
+        found = self._told(target, "pass", 1.0, (), detail=f"{least} {counted(pairs, 'pair')} has a slow link{but}")
+        return msgspec.structs.replace(found, confidence="medium") if but else found
 
     def _link(self, target: Target, culprit: Culprit) -> Finding:
         assert culprit.pair is not None
@@ -195,17 +201,6 @@ class _Case:
         own = msgspec.structs.replace(target, subject=self._subject(pair), nodes=pair)
         shown = f"{self._rate(level.first or 0.0)} beside other pairs, {self._rate(level.share)} alone"
         return self._told(own, "warn", level.share, (pair,), detail=INTERMITTENT + shown)
-
-    def _split(self, target: Target) -> Finding:
-        assert self.blame is not None
-        slow = self.blame.split
-        worst = several([self._subject(pair) for pair in slow], 3)
-        return self._told(
-            target, "warn", min(self.blame.levels.of[pair].share for pair in slow), slow,
-            detail=f"{len(slow)} of {counted(len(self.blame.levels.of), 'pair')} are slower than the best by more than "
-            f"the effect that matters ({worst}): two levels of the fabric, not single faults",
-            action="Compare the slow pairs with the cabling: nodes on different leaves, or an oversubscribed level.",
-        )  # fmt: skip
 
     # --- both ------------------------------------------------------------------------------------------------
 

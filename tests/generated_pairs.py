@@ -140,8 +140,10 @@ def _share(rental: _Rental, pair: Pair, attempt: int) -> float:
         rental.nodes.index(pair[1]) * 2 // len(rental.nodes)
     )
     crowded = rental.fault("oversubscribed", "cluster") if attempt == 1 else None
+    contended = rental.fault("contention", "cluster") if attempt == 1 else None
+    keeps = random.Random("~".join(pair)).uniform(contended.severity, 1.0) if contended else 1.0
     shares = [fault.severity for fault in (*slow, crowded) if fault]
-    return min([*shares, 0.6 if once else 1.0, levels.severity if levels and apart else 1.0])
+    return keeps * min([*shares, 0.6 if once else 1.0, levels.severity if levels and apart else 1.0])
 
 
 def _observed(pair: Pair, work: _Work) -> Iterator[Observation]:

@@ -32,6 +32,7 @@ Faults are written kind@subject, some with a severity behind '=':
     wrong_pair@n00~n01=3     so many wrong elements between two nodes
     no_pair@n00~n01          the trial of one pair ran out of time
     two_levels@cluster=0.5   pairs of nodes of the first and of the second half at that share
+    contention@cluster=0.5   pairs keep that share to all of their speed beside others, each its own
     leaves@cluster=4         the cables are known: node after node on the next of so many leaf switches
     rails@cluster=8          so many rails of each node were measured with two partners
     slow_rail@n01=5          that rail of a node at half

@@ -2,6 +2,7 @@
 
 import random
 import statistics
+from collections import Counter
 from itertools import combinations
 
 import pytest
@@ -131,13 +132,112 @@ def test_a_slow_link_of_a_slow_node_is_a_fault_of_its_own() -> None:
     assert found.nodes[0].share == pytest.approx(0.6, abs=0.02)
 
 
-def test_many_slow_links_are_two_levels_of_the_fabric() -> None:
-    leaves = [set("abc"), set("def")]
-    found = judge(
-        {"".join(two): 1.0 if any(set(two) <= leaf for leaf in leaves) else 0.7 for two in combinations("abcdef", 2)}
-    )
+def two_leaves(names: str, across: float = 0.7) -> dict[str, float]:
+    first = set(names[: len(names) // 2])
+    return {"".join(two): across if len(first & set(two)) == 1 else 1.0 for two in combinations(names, 2)}
+
+
+def test_many_slow_links_are_two_levels_of_the_fabric_once_a_sample_is_slow_alone() -> None:
+    once = judge(two_leaves("abcdef"), alone=0)
+    assert (once.split, len(once.crowd.unsampled), once.crowd.lacking) == ((), 9, 8)
+    found = judge(two_leaves("abcdef"))
     assert len(found.split) == 9
     assert names(found) == set()
+
+
+def test_of_many_slow_links_eight_are_measured_alone_from_the_slowest_to_the_fastest_beside_good_pairs() -> None:
+    shares = {pair: share - 0.001 * place for place, (pair, share) in enumerate(two_leaves("abcdefghijkl").items())}
+    found = judge(shares, alone=0)
+    again = wanted_retests(found, {})
+    sample = [pair for pair in again if pair in found.crowd.unsampled]
+    slow = sorted(found.crowd.unsampled, key=lambda pair: shares["".join(pair)])
+    assert len(slow) == 36
+    assert [slow.index(pair) for pair in sample] == [0, 5, 10, 15, 20, 25, 30, 35]
+    assert len(again) == 8 + 3
+    tried = dict.fromkeys(sample[:2], 3) | dict.fromkeys(sample[2:], 1)
+    fresh = [pair for pair in wanted_retests(found, tried) if pair in slow and pair not in sample]
+    assert len(fresh) == 2, "in place of two that brought no value"
+
+
+# GB/s on healthy hosts with cables of one rate: beside others, where two cores carry six hosts, and alone.
+FIVE_HOSTS = {"ab": 17.1, "ac": 14.8, "ad": 9.6, "ae": 14.0, "bc": 17.4, "bd": 17.3, "be": 17.4, "cd": 17.2, "ce": 17.5,
+              "de": 17.4}  # fmt: skip
+SIX_HOSTS = {"af": 10.14, "be": 7.99, "cd": 8.88, "ae": 10.6, "df": 9.37, "bc": 10.5, "ad": 11.69, "ce": 10.47,
+             "bf": 11.2, "ac": 8.25, "bd": 9.02, "ef": 9.62, "ab": 9.33, "cf": 10.32, "de": 8.81}  # fmt: skip
+
+
+@pytest.mark.parametrize(("beside", "alone"), [(FIVE_HOSTS, (17.4, 17.8)), (SIX_HOSTS, (11.2, 11.9))])
+def test_what_hosts_lose_beside_each_other_is_no_level_of_the_fabric(
+    beside: dict[str, float], alone: tuple[float, float]
+) -> None:
+    source = random.Random(3)
+    observed = [Observation(pair=(one[0], one[1]), value=value, error=0.05) for one, value in beside.items()]
+    tried: Counter[Pair] = Counter()
+    assert not _blame_of(observed).split
+    while again := wanted_retests(_blame_of(observed), tried):
+        tried.update(again)
+        observed += [Observation(pair=pair, value=source.uniform(*alone), alone=True, error=0.01) for pair in again]
+        found = _blame_of(observed)
+        assert (found.split, [one for one in (*found.nodes, *found.links) if one.confirmed]) == ((), [])
+    found = _blame_of(observed)
+    assert (found.nodes, found.links, found.undecided, found.crowd.unsampled) == ((), (), (), ())
+    assert found.unsteady == ()
+    assert all(tried[pair] for pair in [("a", "d"), ("b", "e")] if beside["".join(pair)] < 10)
+
+
+def _blame_of(observed: list[Observation]) -> Blame:
+    levels = levels_of(observed, Thresholds())
+    assert levels is not None
+    return blame(levels)
+
+
+def contended(source: random.Random, matrix: Matrix, least: float = 0.5) -> Blame:
+    """As the probe measures, where pairs keep so much of their speed beside others at least."""
+
+    def measured(pair: Pair, keeps: float, *, alone: bool) -> Observation:
+        value = 50 * matrix.truth[pair] * keeps * (1 + source.gauss(0, 0.01))
+        return Observation(pair=pair, value=value, alone=alone, error=0.01 + 0.3 * (1 - keeps))
+
+    observed = [measured(pair, source.uniform(least, 1), alone=False) for pair in matrix.truth]
+    tried: Counter[Pair] = Counter()
+    while again := wanted_retests(_blame_of(observed), tried):
+        tried.update(again)
+        observed += [measured(pair, 1.0, alone=True) for pair in again]
+    assert tried.total() <= 60
+    return _blame_of(observed)
+
+
+@pytest.mark.parametrize("nodes", [4, 5, 6, 8, 16, 48])
+def test_contention_of_a_healthy_tournament_accuses_nobody_whatever_the_number_of_nodes(nodes: int) -> None:
+    source = random.Random(nodes)
+    for _ in range(20 if nodes < 20 else 3):
+        found = contended(source, make_matrix(source, nodes, bad_nodes=0, bad_links=0, missing=0.0))
+        assert (found.split, found.crowd.unsampled, found.links, found.nodes) == ((), (), (), ())
+        assert not set(found.crowd.contended) & set(found.crowd.sampled)
+
+
+@pytest.mark.parametrize("nodes", [6, 16])
+def test_two_levels_show_through_contention(nodes: int) -> None:
+    names = tuple(f"n{index:02d}" for index in range(nodes))
+    first = set(names[: nodes // 2])
+    truth = {pair_of(*two): 0.5 if len(first & set(two)) == 1 else 1.0 for two in combinations(names, 2)}
+    source = random.Random(nodes)
+    for _ in range(10):
+        found = contended(source, Matrix(nodes=names, truth=truth), least=0.75)
+        assert found.split
+        assert {len(first & set(pair)) for pair in found.crowd.shown} == {1}
+        assert not accused(found)
+
+
+def test_a_slow_link_is_named_beside_contention_and_so_is_no_other() -> None:
+    source = random.Random(8)
+    missed = 0
+    for _ in range(40):
+        matrix = make_matrix(source, 6, bad_nodes=0, bad_links=1, missing=0.0)
+        named = accused(contended(source, matrix))
+        assert named <= set(matrix.faults)
+        missed += not named
+    assert missed <= 4
 
 
 def test_a_fabric_that_slows_when_all_talk_makes_no_retest_look_good() -> None:

@@ -1,5 +1,6 @@
 """Pairs in the verdict: the node that is slow with everybody, the link between two good nodes, and what stays open."""
 
+import re
 from collections.abc import Callable
 
 import msgspec
@@ -205,7 +206,21 @@ def test_wrong_sums_of_all_pairs_of_a_node_take_that_node_out() -> None:
     assert verdict.verdict == "CONDITIONAL"
 
 
-def test_where_most_links_are_slow_the_fabric_has_two_levels_and_no_cable_is_blamed() -> None:
+@pytest.mark.parametrize("nodes", [6, 16])
+def test_where_most_links_are_slow_alone_too_the_fabric_has_two_levels_and_no_cable_is_blamed(nodes: int) -> None:
+    verdict = verdict_of(nodes=nodes, faults=("two_levels@cluster=0.7",))
+    (split,) = findings(verdict, "pairs.links").values()
+    assert (split.subject, split.result) == ("cluster", "warn")
+    of_all = {6: "9 of 15 pairs", 16: "64 of 120 pairs"}[nodes]
+    assert (split.observed, split.metric, split.unit) == (f"{of_all} slow", None, "")
+    assert f"{of_all} are slower than good ones, and 8 of 8 measured alone are slow there too" in split.detail
+    assert split.statement.startswith(f"The fabric has levels: {of_all} of nodes are slower than good ones (")
+    assert "different leaves" in split.action
+    assert len(split.evidence) == 20
+    assert verdict.exclude == ()
+
+
+def test_so_many_slow_links_without_a_sample_measured_alone_are_not_judged() -> None:
     leaves = ({"n00", "n01", "n02"}, {"n03", "n04", "n05"})
 
     def across(record: AnyRecord) -> AnyRecord:
@@ -215,10 +230,20 @@ def test_where_most_links_are_slow_the_fabric_has_two_levels_and_no_cable_is_bla
         return msgspec.structs.replace(record, samples=tuple(0.7 * one for one in record.samples or ()))
 
     verdict = verdict_of(nodes=6, change=across)
-    (split,) = findings(verdict, "pairs.links").values()
-    assert (split.subject, split.result) == ("cluster", "warn")
-    assert "9 of 15 pairs" in split.detail
-    assert verdict.exclude == ()
+    (open_,) = findings(verdict, "pairs.links").values()
+    assert (open_.subject, open_.result, open_.reason) == ("cluster", "not_measured", "not_retested")
+    assert "9 of 15 pairs were slow beside others, and of 8 wanted" in open_.detail
+    assert "most_retests" in open_.action
+    assert verdict.verdict == "INCONCLUSIVE"
+
+
+@pytest.mark.parametrize("nodes", [4, 5, 6, 16, 40])
+def test_a_tournament_whose_pairs_slow_each_other_accuses_nobody(nodes: int) -> None:
+    verdict = verdict_of(nodes=nodes, faults=("contention@cluster=0.5",))
+    assert {f.result for check in ("pairs.nodes", "pairs.links") for f in findings(verdict, check).values()} == {"pass"}
+    (links,) = findings(verdict, "pairs.links").values()
+    told = r"\d+ pairs more were slow beside others and not measured alone: of \d+ such pairs that were, none is slow"
+    assert (nodes >= 16) == bool(re.search(told, links.detail))
 
 
 @pytest.mark.parametrize("wrong", ["rule: pairs.nodes, each: cluster", "rule: pairs.links, each: node"])

@@ -1,6 +1,7 @@
 """The verdict in a terminal: what is said, at any width, with nothing taken for markup."""
 
 import io
+import re
 from pathlib import Path
 
 import msgspec
@@ -9,6 +10,8 @@ from generated_runs import write_run
 from rich.console import Console
 
 from hwlottery.evidence import Run, read_run
+from hwlottery.reports.exports import Wanted, exported
+from hwlottery.reports.page import render
 from hwlottery.reports.terminal import show
 from hwlottery.scoring import score_run
 from hwlottery.scoring.verdict import Verdict
@@ -100,3 +103,16 @@ def test_five_reasons_are_shown_in_their_order_and_no_more(judged: tuple[Run, Ve
     places = [text.index(reason) for reason in many[:5]]
     assert places == sorted(places)
     assert "reason number 5" not in text
+
+
+def test_levels_of_the_fabric_read_as_a_sentence_on_the_cluster_wherever_they_are_told(tmp_path: Path) -> None:
+    run = read_run(write_run(tmp_path / "run", nodes=6, accelerators=2, faults=["two_levels@cluster=0.6"]))
+    verdict = score_run(run)
+    (levels,) = (each for each in verdict.findings if each.check == "pairs.links")
+    assert levels.statement.startswith("The fabric has levels: 9 of 15 pairs of nodes are slower than good ones (")
+    told = shown(run, verdict, 200)
+    texts = (told, exported(run, "ticket", Wanted()).text, exported(run, "junit", Wanted()).text, render(run, verdict))
+    for text in texts:
+        assert "The fabric has levels: 9 of 15 pairs" in text
+        assert "The path cluster" not in text
+    assert re.search(r"warn\w* +cluster +pairs.links +9 of 15 pairs slow +pairs within 10 % of good ones", told)

@@ -27,8 +27,10 @@ def _answer(seen: PairsSeen) -> Iterator[str]:
     yield _measured_words(seen)
     yield from _without_value(seen)
     yield from _culprits(seen)
-    if not (seen.blame.nodes or seen.blame.links or seen.blame.undecided or seen.blame.split or seen.blame.unsteady):
+    blame, crowd = seen.blame, seen.blame.crowd
+    if not (blame.nodes or blame.links or blame.undecided or blame.unsteady or crowd.split or crowd.unsampled):
         yield _none(seen)
+    yield from _crowded(seen)
     if seen.sampled and not seen.blame.split:
         yield "A slow link between two nodes that did not meet does not show."
 
@@ -80,10 +82,26 @@ def _culprits(seen: PairsSeen) -> Iterator[str]:
     if seen.blame.unsteady:
         names = listed(map(seen.name, seen.blame.unsteady), 3)
         yield f"Slow beside others and well alone: {names}. See what shares the path, then run again."
-    if seen.blame.split:
+
+
+def _crowded(seen: PairsSeen) -> Iterator[str]:
+    """Where too many are slow for single faults: levels of the fabric, contention, or that nothing tells."""
+    crowd, measured = seen.blame.crowd, number_of(len(seen.blame.crowd.sampled), "such pair")
+    if crowd.split:
         yield (
-            f"{number_of(len(seen.blame.split), 'pair')} are slower than the best by more than {_loss(seen)}: two "
-            "levels of the fabric, not single faults. Compare with the cabling."
+            f"{number_of(len(crowd.split), 'pair')} are slower than the best by more than {_loss(seen)}, and alone too "
+            f"({len(crowd.shown)} of {measured} measured so): two levels of the fabric, not single faults. Compare "
+            "with the cabling."
+        )
+    if crowd.unsampled:
+        yield (
+            f"{number_of(len(crowd.unsampled), 'pair')} were slow beside others, and too few of them were measured "
+            "alone to tell levels of the fabric from contention."
+        )
+    if crowd.contended:
+        yield (
+            f"{number_of(len(crowd.contended), 'pair')} not measured alone were slow beside others only, as {measured} "
+            "measured alone show: contention, not single faults."
         )
 
 
@@ -94,7 +112,8 @@ def _without_value(seen: PairsSeen) -> Iterator[str]:
 
 
 def _none(seen: PairsSeen) -> str:
-    pair = min(seen.levels.of, key=lambda one: (seen.level(one).share, one))
+    told = seen.levels.of.keys() - set(seen.blame.crowd.contended)
+    pair = min(told, key=lambda one: (seen.level(one).share, one))
     if len(seen.levels.of) == 1:
         return "One pair has no other to be compared with: only a reference could tell whether it is slow."
     return f"None is slower by more than {_loss(seen)}; the slowest, {seen.name(pair)}, has {seen.share(pair)} of that."
