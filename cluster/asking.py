@@ -7,9 +7,11 @@ head ten messages and four times the CPU time, which with hundreds of nodes is w
 import asyncio
 import contextlib
 import pickle
+import time
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from .losses import Ending, why_lost
 from .node_tasks import answer
 
 _T = TypeVar("_T")
@@ -23,9 +25,11 @@ class NodeLost(Exception):
 class Asking:
     """The head's end of the connections to nodes' workers. `lost` says of each node that is lost why."""
 
-    def __init__(self, cluster: Any) -> None:
-        """`cluster` is the SpecCluster whose scheduler the workers join."""
+    def __init__(self, cluster: Any, ending: Callable[[str], Ending | None] = lambda _: None) -> None:
+        """`cluster` is the SpecCluster whose scheduler the workers join; `ending` tells how a node's worker ended."""
         self._cluster = cluster
+        self._ending = ending
+        self._heard: dict[str, float] = {}  # when each node last answered; heartbeats are rarer
         self.lost: dict[str, str] = {}
 
     def here(self, node: str) -> bool:
@@ -58,16 +62,24 @@ class Asking:
 
         scheduler = self._cluster.scheduler
         address = scheduler.aliases.get(node)
-        if address is None or node in self.lost:
-            raise NodeLost(self.lose(node, "its worker ended"))
+        if node in self.lost:
+            raise NodeLost(self.lost[node])
+        if address is None:
+            raise NodeLost(await self._lose(node))
         question = pickle.dumps(answer), pickle.dumps((function, *args))
         try:
             said = await asyncio.wait_for(scheduler.rpc(address).run(function=question[0], args=question[1]), within_s)
         except TimeoutError:
-            raise NodeLost(self.lose(node, f"no answer within {within_s:.0f} s")) from None
+            raise NodeLost(await self._lose(node, f"no answer within {within_s:.0f} s")) from None
         except OSError:  # Dask's CommClosedError is one
-            raise NodeLost(self.lose(node, "its worker ended")) from None
+            raise NodeLost(await self._lose(node)) from None
+        self._heard[node] = time.time()
         returned, value = pickle.loads(deserialize(said["result"].header, said["result"].frames))  # noqa: S301  # a node's own
         if not returned:
             raise value
         return value
+
+    async def _lose(self, node: str, seen: str = "") -> str:
+        """Find out why a node does not answer, and note it."""
+        departed = self._cluster.scheduler.last_heard(node, self._heard.get(node, 0.0))
+        return self.lose(node, await why_lost(departed, lambda: self._ending(node), seen))

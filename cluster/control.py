@@ -69,7 +69,7 @@ class ControlPlane:
         except (OSError, RuntimeError) as error:
             raise RunError(f"the control plane cannot start on {host}: {error} (hwlottery doctor may know)") from error
         self._started = Workers(self._open_files)
-        self._asking = Asking(self._cluster)
+        self._asking = Asking(self._cluster, self._started.ending)
         self._refused: dict[str, str] = {}
 
     def __enter__(self) -> "ControlPlane":

@@ -70,7 +70,7 @@ class Gang:
         start = datetime.now(UTC)
         parts = [part for part in await self._performed(meeting) if part]
         return Returned(
-            outcome=merged(self._trial, parts, self._lost()),
+            outcome=merged(self._trial, parts, {node: self._asking.lost[node] for node in self._lost()}),
             start=start,
             end=datetime.now(UTC),
             beside=tuple(reading for part in parts for reading in part.beside),

@@ -1,20 +1,23 @@
 """From the results of ranks to the outcome of a trial: which failure was the cause, and which only followed."""
 
+from collections.abc import Mapping
+
 from .orders import PartResult, RankResult
 from .stacks import AT
 from .trials import Finished, Outcome, Raised, TimedOut, Trial, WorkerLost
 
 
-def merged(trial: Trial, parts: list[PartResult], lost_nodes: tuple[str, ...]) -> Outcome:
-    """The outcome of a trial. A death comes first: when one rank of a collective dies its peers raise or wait. Then the
-    deadline: where one node ends its late ranks, their peers elsewhere raise. Then an exception, first of all one that
-    was not raised inside a collective: those may only follow."""
+def merged(trial: Trial, parts: list[PartResult], lost: Mapping[str, str]) -> Outcome:
+    """The outcome of a trial; `lost` says of each node that is lost why. A death comes first: when one rank of a
+    collective dies its peers raise or wait. Then the deadline: where one node ends its late ranks, their peers
+    elsewhere raise. Then an exception, first of all one that was not raised inside a collective: those may only
+    follow."""
     results = {rank.subject: rank for part in parts for rank in part.ranks}
     ordered = [results[rank.subject] for rank in trial.ranks if rank.subject in results]
     readings = tuple(reading for rank in ordered for reading in rank.readings)
     died = _of(ordered, "died")
-    if lost_nodes:
-        return WorkerLost(subjects=lost_nodes, message="the node's worker is gone", readings=readings)
+    if lost:
+        return WorkerLost(subjects=tuple(lost), message=_why(lost), readings=readings)
     if died:
         return WorkerLost(subjects=_names(died), message=died[0].message, readings=readings)
     raised = sorted(_of(ordered, "raised"), key=lambda rank: rank.follows)
@@ -31,6 +34,11 @@ def merged(trial: Trial, parts: list[PartResult], lost_nodes: tuple[str, ...]) -
             readings=readings,
         )
     return Finished(readings=readings)
+
+
+def _why(lost: Mapping[str, str]) -> str:
+    """Of several nodes that are lost, each by its name."""
+    return "; ".join(f"{node}: {why}" for node, why in lost.items()) if len(lost) > 1 else next(iter(lost.values()))
 
 
 def _of(ranks: list[RankResult], fate: str) -> list[RankResult]:

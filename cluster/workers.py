@@ -13,6 +13,7 @@ import msgspec
 
 from .bounded_log import BoundedLog, Logs
 from .bundle import Bundle
+from .losses import Ending
 from .node_main import Summons
 from .pushing import push, push_words
 from .ssh import Ssh
@@ -41,6 +42,7 @@ class Workers:
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._logs: dict[str, BoundedLog] = {}
         self._printed = Logs()
+        self._by_ssh: set[str] = set()
 
     def start_local(self, summons: Summons, log: Path) -> None:
         """Start this machine's worker. It is told over stdin what to be, and prints to `log`."""
@@ -53,6 +55,7 @@ class Workers:
         """
         carried = {name: value for name, value in os.environ.items() if name.startswith(_CARRIED)}
         summons = msgspec.structs.replace(summons, env={**carried, **_QUIET})
+        self._by_ssh.add(summons.node.name)
         words = [*push_words(bundle), *_WORKER] if bundle else _WORKER
         self._start(ssh.command(summons.node.name, words), summons, log, None, first=bundle.path if bundle else None)
 
@@ -64,8 +67,19 @@ class Workers:
         """The last line that a worker, or the ssh that was to start it, printed where it has ended; else nothing."""
         if not self.ended(name):
             return ""
-        said = self._printed.last_line(self._logs[name])
-        return _with_remedy(said[:300]) if said else "its worker ended at once"
+        said = self._last_line(name)
+        return _with_remedy(said) if said else "its worker ended at once"
+
+    def ending(self, name: str) -> Ending | None:
+        """How a worker that was started here, or the ssh that leads to it, has ended; None where it has not, or where
+        somebody else has started it."""
+        code = self._processes[name].poll() if name in self._processes else None
+        if code is None:
+            return None
+        return Ending(code=code, by_ssh=name in self._by_ssh, words=self._last_line(name))
+
+    def _last_line(self, name: str) -> str:
+        return self._printed.last_line(self._logs[name])[:300]
 
     def end(self) -> None:
         """Wait a few seconds for all to end, as their scheduler has told them to, then kill the rest."""

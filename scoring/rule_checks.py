@@ -29,6 +29,7 @@ def judge_rule(check: Check, target: Target, figures: Figures, happenings: Happe
         expected=ruled.expected,
         reason=ruled.reason,
         detail=ruled.detail,
+        statement=ruled.statement,
         evidence=ruled.trials[:20],
     )
 

@@ -1,9 +1,10 @@
 """Named rules: what a policy can demand that is no single metric or fact. Each judges one promised subject."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
+from ..evidence import Event
 from .defects import defects
 from .derived import Figures
 from .happenings import SILENCE, Happenings
@@ -25,6 +26,7 @@ class Ruled(Struct, frozen=True, kw_only=True):
     trials: tuple[str, ...] = ()
     number: float | None = None  # what the contract of a check compares, where the rule has a figure
     unit: str = ""
+    statement: str = ""  # in place of the check's
 
 
 def _evidence_complete(_subject: str, figures: Figures, happenings: Happenings) -> Ruled:
@@ -48,12 +50,16 @@ def _node_responds(node: str, _figures: Figures, happenings: Happenings) -> Rule
     expected = "joins, and answers until the run ends"
     silences = happenings.silent.get(node, [])
     if silences:
-        what = list(dict.fromkeys(SILENCE[event.kind] for event in silences))
         never = node not in happenings.joined and node not in happenings.seen
-        trials = tuple(dict.fromkeys(event.trial for event in silences if event.trial))
-        detail = next((event.detail for event in silences if event.detail), "")
-        said = "never joined" if never else ", ".join(what)
-        return Ruled(result="fail", observed=said, expected=expected, detail=detail[:500], trials=trials)
+        said = "never joined" if never else ", ".join(_what_silenced(silences))
+        detail = next((event.detail for event in silences if event.kind == "node_lost" and event.detail), "")
+        detail = (detail or next((event.detail for event in silences if event.detail), ""))[:500]
+        why = detail.removeprefix("never joined").lstrip(": ")
+        return Ruled(
+            result="fail", observed=said, expected=expected, detail=detail,
+            trials=tuple(dict.fromkeys(event.trial for event in silences if event.trial)),
+            statement=f"{node} {said}: {why.rstrip('.')}." if why else "",
+        )  # fmt: skip
     if node in happenings.unexplained:
         detail = "a trial with this node died or ran out of time, and no record says on which node"
         return Ruled(result="not_measured", observed="", expected=expected, reason="incomplete", detail=detail)
@@ -63,6 +69,13 @@ def _node_responds(node: str, _figures: Figures, happenings: Happenings) -> Rule
         detail = "it has records and no record of its joining"
         return Ruled(result="not_measured", observed="", expected=expected, reason="incomplete", detail=detail)
     return Ruled(result="fail", observed="never joined", expected=expected)
+
+
+def _what_silenced(silences: Sequence[Event]) -> list[str]:
+    """In words. That a node was lost says more than that it lost its worker then."""
+    gone = {event.subject for event in silences if event.kind == "node_lost"}
+    kinds = [e.kind for e in silences if not (e.kind == "worker_lost" and e.subject in gone)]
+    return list(dict.fromkeys(SILENCE[kind] for kind in kinds))
 
 
 def _node_accelerators(name: str, figures: Figures, _happenings: Happenings) -> Ruled:

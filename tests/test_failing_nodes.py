@@ -4,6 +4,7 @@ What befalls each is named, and all that the others can measure is measured.
 """
 
 import contextlib
+import re
 import subprocess
 import sys
 import threading
@@ -74,7 +75,7 @@ def test_each_who_dies_is_cut_off_or_never_comes_is_named_and_the_others_meet(la
     ]
     given = ("--only", "pairs", "--join-within", "20")
     try:
-        run, verdict, _ = run_on(lab, out, "node[1-4,9]", *given, profile="long_pairs", policy=policy)
+        run, verdict, done = run_on(lab, out, "node[1-4,9]", *given, profile="long_pairs", policy=policy)
     finally:
         for deed in deeds:
             deed.join()
@@ -82,6 +83,12 @@ def test_each_who_dies_is_cut_off_or_never_comes_is_named_and_the_others_meet(la
     lost = events(run, "node_lost")
     assert set(lost) == {"node3", "node4", "node9"}
     assert "never joined" in lost["node9"]
+    assert re.fullmatch(r"its worker ended by .*signal.*", lost["node3"])
+    assert re.match(r"no answer since \d\d:\d\d:\d\d UTC \(.*\): network or power", lost["node4"])
+    statements = {f["subject"]: f["statement"] for f in verdict["findings"] if f["check"] == "node.responds"}
+    assert statements["node4"] == f"node4 was lost: {lost['node4']}."
+    assert statements["node9"] == f"node9 {lost['node9']}."
+    assert "node9 never joined: " in " ".join(done.stdout.split())
     assert found(verdict, "fail", check="node.responds") == {"node3", "node4", "node9"} == set(verdict["exclude"])
     assert found(verdict, "fail", "warn") == {"node3", "node4", "node9"}
     assert measured(run) == {"node1~node4", "node1~node2", "cluster"}

@@ -1,11 +1,13 @@
 """Gangs whose ranks lie on several hosts, started by a real ssh, and every way in which a host can go wrong."""
 
 import contextlib
+import re
 import shlex
 import sys
 import threading
 import time
 import uuid
+from datetime import UTC, datetime
 
 import pytest
 from lab import Lab
@@ -160,6 +162,9 @@ def test_a_killed_worker_is_lost_at_once_and_the_other_node_goes_on(lab, tmp_pat
         assert returned.outcome.subjects == ("node2",)
         assert took < 12
         assert set(plane.lost) == {"node2"}
+        assert plane.lost["node2"] == returned.outcome.message
+        assert re.fullmatch(r"its worker ended by .*signal.*", plane.lost["node2"])
+        assert "network" not in plane.lost["node2"]
         again, _ = run(plane, ranks=ranks_of("node1", each=2))
         assert isinstance(again.outcome, Finished)
         assert lab.hosts["node2"].processes("multiprocessing.spawn") == [], "its ranks died with it"
@@ -169,11 +174,18 @@ def test_a_cut_cable_loses_its_node_in_bounded_time_and_its_ranks_end_by_themsel
     try:
         with plane_of(lab, tmp_path) as plane:
             run(plane, ranks=BOTH)
-            threading.Timer(2, lambda: lab.cut("node2")).start()
+            cut = []
+            threading.Timer(2, lambda: (cut.append(datetime.now(UTC)), lab.cut("node2"))).start()
             returned, took = run(plane, "misbehave", how="hang", on=2, ranks=BOTH, deadline_s=100)
             assert isinstance(returned.outcome, WorkerLost)
             assert returned.outcome.subjects == ("node2",)
             assert took < 60
+            (silent,) = re.findall(
+                r"no answer since (\d\d:\d\d:\d\d) UTC \((?:connection timed out|no route to host)\): "
+                r"network or power; its worker did not say why it ended",
+                plane.lost["node2"],
+            )
+            assert abs(cut[0] - datetime.strptime(f"{cut[0]:%Y%m%d}{silent} +0000", "%Y%m%d%H:%M:%S %z")).seconds < 8
             again, _ = run(plane, ranks=ranks_of("node1", each=2))
             assert isinstance(again.outcome, Finished)
             until = time.monotonic() + 20
