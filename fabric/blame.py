@@ -152,7 +152,8 @@ class _Case:
         again = [pair for pair in shown.pairs if self.levels.of[pair].retests >= _LEAST_RETESTS]
         share = statistics.fmean(self.levels.of[pair].share for pair in again or shown.pairs)
         error = math.hypot(*(self.levels.error(pair) for pair in again)) / max(1, len(again))
-        unseen = [pair for pair in shown.pairs if pair not in again and share < self.least * self.levels.of[pair].share]
+        fastest = max((self.levels.of[pair].share for pair in again), default=0.0)
+        unseen = [pair for pair in shown.pairs if fastest < self.least * self.levels.of[pair].share]
         confirmed = len(again) >= 2 and not unseen and self._clear(share, 1.0, error)
         able = capability(self.levels, shown.pairs)
         return Culprit(

@@ -137,6 +137,22 @@ def two_leaves(names: str, across: float = 0.7) -> dict[str, float]:
     return {"".join(two): across if len(first & set(two)) == 1 else 1.0 for two in combinations(names, 2)}
 
 
+def test_a_slow_link_of_a_slow_node_that_was_measured_alone_does_not_keep_the_node_from_being_confirmed() -> None:
+    shares = {"".join(two): 0.65 if "e" in two else 1.0 for two in combinations("abcde", 2)} | {"ae": 0.3}
+    observed = seen(shares) + [one for one in seen({"ae": 0.3, "be": 0.65, "cd": 1.0}, alone=3) if one.alone]
+    assert names(_blame_of(observed)) == {"e", "ae"}
+
+
+def test_no_node_is_confirmed_before_its_best_pair_was_measured_alone() -> None:
+    """Beside others e keeps 0.85 with d, of which nothing else is known; its pairs with a and b are slow links."""
+    shares = {"ab": 1.0, "ac": 1.0, "bc": 1.0, "ae": 0.5, "be": 0.5, "de": 0.85, "ad": 0.5, "bd": 0.5}
+    observed = seen(shares) + [one for one in seen({"ae": 0.5, "be": 0.5}, alone=3) if one.alone]
+    found = _blame_of(observed)
+    assert names(found) == set()
+    tried = {("a", "e"): 3, ("b", "e"): 3}
+    assert ("d", "e") in wanted_retests(found, tried)
+
+
 def test_many_slow_links_are_two_levels_of_the_fabric_once_a_sample_is_slow_alone() -> None:
     once = judge(two_leaves("abcdef"), alone=0)
     assert (once.split, len(once.crowd.unsampled), once.crowd.lacking) == ((), 9, 8)
