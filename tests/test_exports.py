@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 
 import msgspec
 import pytest
-from generated_runs import make_run, write_records, write_run
+from generated_runs import as_run, make_run, write_records, write_run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -64,11 +64,11 @@ def test_csv_gives_the_statistic_of_the_metric_with_its_unit(run: Run) -> None:
 
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t=", " =", "\r="])
-def test_csv_text_that_a_spreadsheet_would_run_gets_an_apostrophe(tmp_path: Path, start: str) -> None:
+def test_csv_text_that_a_spreadsheet_would_run_gets_an_apostrophe(start: str) -> None:
     header, _ = make_run(nodes=1, accelerators=1)
     formula = f"{start}HYPERLINK(1)"
     records = [NotMeasured(metric=formula, subject="n00", reason="raised", detail=formula)]
-    (row,) = rows_of(read_run(write_records(tmp_path / "run", header, records)))
+    (row,) = rows_of(as_run(header, records))  # as somebody else may have written it: our own writer escapes
     assert row["metric"] == row["detail"]
     assert row["detail"].startswith("'")
     assert row["detail"].endswith(formula.strip())
