@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from .answers import Also, write_also
-from .arguments import RUN, Number
+from .arguments import NODES, RUN, Number
 from .screen import console
 from .starting import stated
 
@@ -38,9 +38,7 @@ IDLE = (
         metavar="DIR",
         help="With --idle: the folder of runs that says when that was, and gets this one. [default: the baseline's]",
     ),
-    click.option(
-        "--at-most", type=click.IntRange(min=1), default=None, metavar="N", help="With --idle: so many nodes."
-    ),
+    click.option("--at-most", type=NODES, default=None, metavar="N", help="With --idle: so many nodes."),
     click.option("--time", default="04:00:00", show_default=True, metavar="LIMIT", help="With --idle: of the job."),
     click.option(
         "--within",

@@ -366,6 +366,7 @@ def test_slow_fast_and_not_measured_look_different_and_the_diagonal_is_empty(
     assert diagonal[3] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("viewport", [DESK, PHONE])
 def test_five_hundred_nodes_are_drawn_within_the_budget(many: Path, viewport: dict[str, int], open_page: Any) -> None:
     assert many.stat().st_size < 5_000_000
@@ -457,7 +458,8 @@ def test_no_table_is_wider_than_the_paper(name: str, open_page: Any, request: py
 
 @pytest.mark.parametrize(
     ("name", "scheme"),
-    [("smoke", "light"), ("smoke", "dark"), ("rental", "light"), ("rental", "dark"), ("pairs", "dark")],
+    [("smoke", "light"), ("smoke", "dark"), ("pairs", "dark")]
+    + [pytest.param("rental", scheme, marks=pytest.mark.slow) for scheme in ("light", "dark")],
 )
 def test_accessibility_rules_hold(name: str, scheme: str, open_page: Any, request: pytest.FixtureRequest) -> None:
     """axe-core with everything open; it is injected past the page's own policy."""

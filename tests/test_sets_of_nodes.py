@@ -110,6 +110,7 @@ def accepted(tmp_path_factory):
     return folder / "run"
 
 
+@pytest.mark.slow
 def test_a_join_begins_as_a_copy_and_takes_over_what_accepted_nodes_brought(accepted, reached, tmp_path):
     out = tmp_path / "joined"
     result = hwlottery(reached, "run", "--join", accepted, "--hosts", "c", "--partners", "b", "--out", out)
@@ -166,6 +167,7 @@ def test_a_run_that_is_not_whole_is_not_joined(accepted, reached, tmp_path):
     assert "is not whole" in line
 
 
+@pytest.mark.slow
 def test_a_join_with_other_software_is_refused_with_the_difference_or_measures_all_again(accepted, reached, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(accepted, copy)
