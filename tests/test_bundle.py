@@ -22,7 +22,7 @@ from hwlottery.cluster.own_wheel import own_wheel, packed_again
 from hwlottery.evidence import RunError
 
 # What drives a run at the head; a node never imports it.
-OF_THE_HEAD = {"hwlottery.probes.profiles"}
+OF_THE_HEAD = {"hwlottery.evidence.user_files", "hwlottery.probes.profiles"}
 
 
 @pytest.fixture(scope="module")
