@@ -63,6 +63,10 @@ RUNS: dict[str, tuple[str, list[str]]] = {
 NEEDS_COUNTS = ("an error that only a sensor saw", "such an error on too many nodes")
 UNCOUNTED = [name for name in RUNS if name not in NEEDS_COUNTS][::5]
 CASES = [(name, True) for name in RUNS] + [(name, False) for name in UNCOUNTED]
+# Leaving out one record after another takes seconds a run: every third here, the rest among the slow tests.
+ONE_BY_ONE = [
+    case if place % 3 == 0 else pytest.param(*case, marks=pytest.mark.slow) for place, case in enumerate(CASES)
+]
 SLOW_DISK = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 
 
@@ -129,7 +133,7 @@ def test_records_left_out_before_writing_never_make_a_run_better(name: str, coun
     assert_no_better(before, after, f"leaving out {dropped}")
 
 
-@pytest.mark.parametrize(("name", "counted"), CASES)
+@pytest.mark.parametrize(("name", "counted"), ONE_BY_ONE)
 def test_no_single_record_can_be_left_out_to_make_a_run_better(name: str, counted: bool) -> None:
     header, records = records_of(name, counted)
     before = score_run(as_run(header, list(records)))

@@ -101,7 +101,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: write_recheck(folder / str(n), faults) for n, (name, (_, faults)) in enumerate(RECHECKS.items())}
 
 
-@pytest.mark.parametrize("where", ["now", "before"])
+@pytest.mark.parametrize("where", ["now", pytest.param("before", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 @settings(max_examples=2, deadline=None, suppress_health_check=SLOW_DISK)
 @given(seed=st.integers(0, 2**32), name=st.sampled_from(sorted(RECHECKS)))
