@@ -24,6 +24,7 @@ from .unsteady import unsteady_pairs
 
 MOST_SETTLING = 2  # pairs named that would settle an undecided set, for each of its nodes
 _LEAST_RETESTS = 2  # of a pair, before anybody is blamed for it
+_FAINT = 0.5  # share of the ceiling: paths of a node below it stray by more than theirs above, of its own full queue
 _MANY = 0.25  # more slow links than this share of pairs is no set of single faults
 
 
@@ -111,8 +112,13 @@ class _Case:
     def _slow_pairs_of_known_nodes(self) -> Iterator[Pair]:
         yield from self.certain_links
         for pair, expected in self._expected():
-            if pair not in self.certain_links and self.levels.of[pair].share < self.least * expected:
+            if pair not in self.certain_links and self.levels.of[pair].share < self._enough(expected):
                 yield pair
+
+    def _enough(self, expected: float) -> float:
+        """The least share of a pair whose link is not slow. A node at a fifth has paths that differ by a tenth though
+        nothing is wrong with any of them, and it is out for its own slowness: its link needs more to be named."""
+        return expected - self.levels.thresholds.effect * max(expected, _FAINT)
 
     def _expected(self) -> Iterator[tuple[Pair, float]]:
         """What each pair of two nodes of which it is known what they can do should reach."""
@@ -130,7 +136,7 @@ class _Case:
         well = [
             pair
             for pair, expected in self._expected()
-            if of[pair].retests and of[pair].share >= self.least * expected > (of[pair].first or math.inf)
+            if of[pair].retests and of[pair].share >= self._enough(expected) > (of[pair].first or math.inf)
         ]
         between = sum(one in self.proven and other in self.proven for one, other in of)
         confirmed = {pair for pair, culprit in links.items() if culprit.confirmed}
@@ -162,7 +168,7 @@ class _Case:
 
     def _clear(self, share: float, expected: float, error: float) -> bool:
         loss = expected - share
-        return loss >= expected * self.levels.thresholds.effect and loss >= self.levels.thresholds.sigmas * error
+        return loss >= expected - self._enough(expected) and loss >= self.levels.thresholds.sigmas * error
 
     def _explain_the_rest(self) -> tuple[list[Undecided], list[str]]:
         """Nodes neither proven nor shown to be slow, in groups that met each other: by their smallest explanations.

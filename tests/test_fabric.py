@@ -132,6 +132,19 @@ def test_a_slow_link_of_a_slow_node_is_a_fault_of_its_own() -> None:
     assert found.nodes[0].share == pytest.approx(0.6, abs=0.02)
 
 
+def test_paths_of_a_node_at_a_fifth_differ_and_none_of_them_is_named_beside_it() -> None:
+    """Measured, MB/s: the cables of a and d at 30 of 150 Mbit/s. Between two slow ends a queue runs over less often, so
+    that ad is a sixth faster than the others."""
+    beside = {"ad": 3.45, "bc": 17.65, "ac": 2.77, "bd": 2.88, "ab": 3.08, "cd": 3.22}
+    alone = {"ad": (3.53, 3.53), "ab": (3.09, 2.93), "cd": (2.78, 2.82), "ac": (2.97,), "bc": (17.66, 17.77)}
+    observed = [Observation(pair=pair_of(*name), value=value) for name, value in beside.items()]
+    for name, values in (alone | {"bd": (3.03, 3.0)}).items():
+        observed += [Observation(pair=pair_of(*name), value=value, alone=True) for value in values]
+    found = _blame_of(observed)
+    assert names(found) == {"a", "d"}
+    assert all(node.confirmed for node in found.nodes)
+
+
 def two_leaves(names: str, across: float = 0.7) -> dict[str, float]:
     first = set(names[: len(names) // 2])
     return {"".join(two): across if len(first & set(two)) == 1 else 1.0 for two in combinations(names, 2)}
