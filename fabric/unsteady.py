@@ -8,6 +8,8 @@ from .levels import Level, Levels, Pair
 
 _NORMAL_MAD = 1.4826  # of a standard deviation over the median absolute deviation of normal values
 _FEWEST_FOR_A_MIDDLE = 3
+_FEW = 16  # others: their middle says nothing yet of how far one in twenty strays
+_TIMES = 3  # what the worst of a few others loses
 
 
 def unsteady_pairs(levels: Levels, least: float) -> Iterator[Pair]:
@@ -18,11 +20,13 @@ def unsteady_pairs(levels: Levels, least: float) -> Iterator[Pair]:
     """
     kept = {pair: kept for pair, level in levels.of.items() if (kept := _kept(level, least)) is not None}
     for pair, share in kept.items():
-        usual, stray = _of_others([other for one, other in kept.items() if one != pair])
+        others = [other for one, other in kept.items() if one != pair]
+        usual, stray = _of_others(others)
         level = levels.of[pair]
         own = (levels.spread * math.sqrt(1 + 1 / level.retests), (level.first or 0.0) * level.first_error)
         loss = usual - share
-        enough = loss >= usual * levels.thresholds.effect
+        worst = max((usual - other for other in others), default=0.0) if len(others) < _FEW else 0.0
+        enough = loss >= max(usual * levels.thresholds.effect, _TIMES * worst)
         if enough and loss >= levels.thresholds.sigmas * math.hypot(*own, stray):
             yield pair
 

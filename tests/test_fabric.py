@@ -310,6 +310,23 @@ def test_what_all_pairs_lose_beside_each_other_makes_none_of_them_unsteady() -> 
     assert blame(levels).unsteady == ()
 
 
+def test_one_pair_of_a_few_that_lost_more_to_busy_cores_than_the_next_is_not_called_unsteady() -> None:
+    """Measured on four hosts, one pair of them behind a slow path: MB/s beside others, and alone."""
+    beside = {"ad": (17.48, 0.04), "bc": (11.23, 0.07), "ac": (3.14, 0.05), "bd": (17.77, 0.02), "ab": (16.84, 0.05)}
+    alone = {"cd": 16.81, "bc": 17.7, "ac": 3.58, "ad": 17.7, "ab": 17.69, "bd": 17.75}
+    observed = [
+        Observation(pair=pair_of(*name), value=value, error=error)
+        for name, (value, error) in (beside | {"cd": (13.19, 0.06)}).items()
+    ]
+    observed += [
+        Observation(pair=pair_of(*name), value=value * factor, alone=True)
+        for name, value in alone.items()
+        for factor in (1.0, 0.998)
+    ]
+    found = _blame_of(observed)
+    assert (found.unsteady, names(found)) == ((), {"ac"})
+
+
 def test_a_pair_whose_iterations_strayed_in_the_tournament_is_not_called_unsteady() -> None:
     observed = seen(dict.fromkeys(("ab", "ac", "bc"), 1.0), alone=3)
     for error, unsteady in ((0.2, ()), (0.01, (("a", "c"),))):
