@@ -61,7 +61,7 @@ class Level:
     """A pair's share of the ceiling, from `values` values: those of its retests where there are any.
 
     `first` is its share in the tournament, None where it had no part in it; `first_error` that figure's standard error,
-    as a share of it, by the iterations behind it.
+    as a share of it, by the iterations behind it; `own_error` that of `share`, likewise.
     """
 
     share: float
@@ -69,6 +69,7 @@ class Level:
     retests: int
     first: float | None
     first_error: float = 0.0
+    own_error: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,10 +87,11 @@ class Levels:
     thresholds: Thresholds
 
     def error(self, pair: Pair) -> float:
-        """The standard error of a pair's level, as a share of the ceiling."""
+        """The standard error of a pair's level, as a share of the ceiling: by what repeats of all pairs stray, or by
+        its own iterations where they stray further, as on a path that loses packets."""
         level = self.of[pair]
         of_median = _MEDIAN_ERROR if level.values > 2 else 1.0
-        return of_median * self.spread * level.share / math.sqrt(level.values)
+        return level.share * max(of_median * self.spread / math.sqrt(level.values), level.own_error)
 
     @property
     def wide(self) -> float:
@@ -193,9 +195,10 @@ def _level(together: list[Observation], alone: list[Observation], top: float, to
     own = max((one.error for one in together), default=0.0)
     if not alone:
         assert first is not None
-        return Level(share=first, values=len(together), retests=0, first=first, first_error=own)
+        return Level(share=first, values=len(together), retests=0, first=first, first_error=own, own_error=own)
     share = statistics.median(one.value for one in alone) / top_alone
-    return Level(share=share, values=len(alone), retests=len(alone), first=first, first_error=own)
+    mean = math.hypot(*(one.error for one in alone)) / len(alone)
+    return Level(share=share, values=len(alone), retests=len(alone), first=first, first_error=own, own_error=mean)
 
 
 def _noise(together: _ByPair, alone: _ByPair) -> tuple[float, int]:
