@@ -27,15 +27,6 @@ def slurm_script(
     With a bundle nothing of ours need be on the nodes: `python` is what starts their own Python.
     """
     check_slurm(time=time, partition=partition, python=python)
-    wishes = {
-        "job-name": "hwlottery",
-        "nodes": str(nodes),
-        "ntasks-per-node": "1",
-        "time": time,
-        "output": "hwlottery-%j.out",
-        **({"gpus-per-node": str(gpus_per_node)} if gpus_per_node else {}),
-        **({"partition": partition} if partition else {}),
-    }
     command, arguments = _command([*run])
     given = arguments if gpus_per_node is None or resumes else ["--gpus-per-node", str(gpus_per_node), *arguments]
     starts = python or ("python3" if bundle else shlex.quote(sys.executable))
@@ -44,9 +35,7 @@ def slurm_script(
     return "\n".join(
         [
             "#!/bin/bash",
-            *(f"#SBATCH --{name}={value}" for name, value in wishes.items()),
-            "#SBATCH --exclusive",
-            "#SBATCH --mem=0",
+            *_wishes(nodes, gpus_per_node, time, partition),
             "set -eu",
             "# What lets a node into the run: made for this job, and given to its tasks alone.",
             f'HWLOTTERY_IDENTITY="$({here} -m hwlottery.cluster.identity)"',
@@ -57,6 +46,20 @@ def slurm_script(
             "",
         ]
     )
+
+
+def _wishes(nodes: int, gpus_per_node: int | None, time: str, partition: str | None) -> list[str]:
+    """The lines that say to sbatch what is asked for."""
+    wishes = {
+        "job-name": "hwlottery",
+        "nodes": str(nodes),
+        "ntasks-per-node": "1",
+        "time": time,
+        "output": "hwlottery-%j.out",
+        **({"gpus-per-node": str(gpus_per_node)} if gpus_per_node else {}),
+        **({"partition": partition} if partition else {}),
+    }
+    return [*(f"#SBATCH --{name}={value}" for name, value in wishes.items()), "#SBATCH --exclusive", "#SBATCH --mem=0"]
 
 
 def _command(words: list[str]) -> tuple[str, list[str]]:

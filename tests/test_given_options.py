@@ -1,12 +1,12 @@
 """Whatever is given to any option of any command: a number that is none, a pipe or a device for a file."""
 
 import os
-import socket
 from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
+from odd_files import bound_socket
 
 from hwlottery.cli import cli
 from hwlottery.cluster.identity import IDENTITY_FILE, take_identity
@@ -59,17 +59,6 @@ def pipe(place: Path) -> Path:
     return place
 
 
-def bound(place: Path) -> Path:
-    here = Path.cwd()
-    os.chdir(place.parent)  # the name of a socket may have no more than 107 bytes
-    try:
-        with socket.socket(socket.AF_UNIX) as listening:
-            listening.bind(place.name)
-    finally:
-        os.chdir(here)
-    return place
-
-
 def folder(place: Path) -> Path:
     place.mkdir()
     return place
@@ -79,7 +68,7 @@ NO_FILES = {
     "a pipe": pipe,
     "a device without end": lambda _: Path("/dev/zero"),
     "a device without content": lambda _: Path("/dev/null"),
-    "a socket": bound,
+    "a socket": bound_socket,
     "a folder": folder,
 }
 DRY = ("run", "--dry-run")

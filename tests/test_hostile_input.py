@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import struct
 import subprocess
 import sys
@@ -22,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from generated_runs import START, make_run, write_records, write_run
+from odd_files import bound_socket
 
 from hwlottery.cli import cli
 from hwlottery.evidence import AnyRecord, Event, Fact, TrialPlan
@@ -221,16 +221,6 @@ def in_header(run: Path, **changed: Any) -> None:
 def instead(place: Path, make: Callable[[Path], Any]) -> None:
     shutil.rmtree(place) if place.is_dir() else place.unlink(missing_ok=True)
     make(place)
-
-
-def bound_socket(place: Path) -> None:
-    here = Path.cwd()
-    os.chdir(place.parent)  # the name of a socket may have no more than 107 bytes
-    try:
-        with socket.socket(socket.AF_UNIX) as listening:
-            listening.bind(place.name)
-    finally:
-        os.chdir(here)
 
 
 @hostile("refused")
